@@ -1,0 +1,153 @@
+"""CPGT: compressed, differentially private gradient tracking, and the special cases it contains.
+
+| symbol            | name                     | meaning                                             |
+|-------------------|--------------------------|-----------------------------------------------------|
+| x, y              | state.values[..., 0/1, :] | estimate; tracker of the average gradient           |
+| x^c, y^c          | state.reference          | what the neighbours believe x, y to be; public      |
+| sum_j w_ij (x_j^c - x_i^c) | state.disagreement | kept as one running sum: no copy per neighbour      |
+| eta_x, eta_y      | outgoing.noise           | Laplace, scale s q^k                                |
+| x^a, y^a          | outgoing.noised          | x + eta_x, y + eta_y; they stay in the state        |
+| C(x^a - x^c), ... | outgoing.message         | the only thing that leaves the agent                |
+
+One round:   x+ = x^a + gamma sum_j w_ij (x_j^c - x_i^c) - alpha y
+             y+ = y^a + gamma sum_j w_ij (y_j^c - y_i^c) + grad f(x+) - grad f(x)
+
+Pure numpy, no I/O. Both channels lie in one array (..., 2, d); leading axes run independent trials.
+An algorithm is frozen parameters; all that changes is in the state that it is given and gives back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from agent.compressors import COMPRESSORS, Compressor, Floats, Identity
+from agent.errors import InputError
+from agent.noise import LaplaceNoise
+from agent.objectives import Objective
+from agent.randomness import Label, Randomness
+from wire.vectors import Vectors
+
+CHANNELS = 2
+X, Y = 0, 1
+
+
+class State(NamedTuple):
+    values: Floats
+    reference: Floats
+    disagreement: Floats
+    gradient: Floats
+
+
+class Outgoing(NamedTuple):
+    noised: Floats
+    noise: Floats
+    message: Vectors
+
+
+@dataclass(frozen=True)
+class CPGT:
+    alpha: float
+    gamma: float
+    compressor: Compressor
+    noise: LaplaceNoise
+
+    def __post_init__(self) -> None:
+        if not 0 < self.alpha < float("inf"):
+            raise InputError(f"algorithm.alpha must be positive, not {self.alpha}")
+        if not 0 < self.gamma <= 1:
+            raise InputError(f"algorithm.gamma must be in (0, 1], not {self.gamma}")
+
+    def start(self, objective: Objective, x: Floats) -> State:
+        gradient = objective.gradient(x)
+        values = np.stack((x, gradient), axis=-2)
+        return State(values, np.zeros_like(values), np.zeros_like(values), gradient)
+
+    def outgoing(self, state: State, k: int, randomness: Randomness) -> Outgoing:
+        shape = state.values.shape
+        noise = self.noise.draw(randomness, k, shape)
+        noised = state.values + noise
+        dither = randomness.uniform(Label.DITHER, k, shape) if self.compressor.dithered else None
+        return Outgoing(noised, noise, self.compressor.compress(noised - state.reference, dither))
+
+    def absorb(
+        self,
+        state: State,
+        outgoing: Outgoing,
+        objective: Objective,
+        own_weight: float,
+        own: Vectors,
+        neighbours: Iterable[tuple[float, Vectors]],
+    ) -> State:
+        """The next state. `own` is this agent's message as its neighbours decode it; their order matters
+        only for rounding, so callers keep it fixed."""
+        reference = state.reference.copy()
+        own.fold(reference, 1.0)
+        disagreement = state.disagreement.copy()
+        own.fold(disagreement, own_weight - 1.0)
+        for weight, message in neighbours:
+            message.fold(disagreement, weight)
+        values = outgoing.noised + self.gamma * disagreement
+        x, y = values[..., X, :], values[..., Y, :]
+        x -= self.alpha * state.values[..., Y, :]
+        gradient = objective.gradient(x)
+        y += gradient - state.gradient
+        return State(values, reference, disagreement, gradient)
+
+
+class Family(NamedTuple):
+    """A special case of CPGT under its own name: what of it may be used."""
+
+    source: str
+    compresses: bool
+    adds_noise: bool
+
+
+ALGORITHMS: dict[str, Family] = {
+    "cpgt": Family("Xie, Yi, Wang, Cao, Ren", compresses=True, adds_noise=True),
+    "diadsp": Family("Ding et al. 2021", compresses=False, adds_noise=True),
+    "compressed-gradient-tracking": Family("after Liao et al. 2022", compresses=True, adds_noise=False),
+    "gradient-tracking": Family("Qu and Li 2017", compresses=False, adds_noise=False),
+}
+
+
+def build_family(kind: str, algorithm: CPGT) -> CPGT:
+    """The algorithm, once it is sure that it is what its name says."""
+    if kind not in ALGORITHMS:
+        raise InputError(f"algorithm.kind = {kind!r} is not known; there are {', '.join(ALGORITHMS)}")
+    family = ALGORITHMS[kind]
+    plain = algorithm.gamma == 1.0 and isinstance(algorithm.compressor, Identity)
+    if not (family.compresses or plain):
+        raise InputError(
+            f"algorithm.kind = {kind!r} sends uncompressed with gamma = 1; leave compressor and gamma out, "
+            "or choose a compressed algorithm"
+        )
+    if not (family.adds_noise or algorithm.noise.silent):
+        raise InputError(f"algorithm.kind = {kind!r} has no noise; leave noise out, or choose a private one")
+    return algorithm
+
+
+def build_algorithm(parameters: Mapping[str, Any]) -> CPGT:
+    """The algorithm from the plan's public parameters: algorithm, compressor, noise."""
+    try:
+        kind, alpha, gamma = (parameters["algorithm"][name] for name in ("kind", "alpha", "gamma"))
+        compressor = COMPRESSORS[parameters["compressor"]["kind"]]
+        options = {name: value for name, value in parameters["compressor"].items() if name != "kind"}
+        noise = LaplaceNoise(
+            (parameters["noise"]["s_x"], parameters["noise"]["s_y"]), parameters["noise"]["q"]
+        )
+        return build_family(kind, CPGT(alpha, gamma, compressor(**options), noise))
+    except (KeyError, TypeError) as error:
+        raise InputError(f"the plan's parameters cannot be used: {error!r}") from None
+
+
+def start_point(kind: str, randomness: Randomness, shape: tuple[int, ...]) -> Floats:
+    """x(0): zeros, or uniform on [0, 1]^d."""
+    if kind == "zeros":
+        return np.zeros(shape)
+    if kind == "uniform":
+        return randomness.uniform(Label.START, 0, shape)
+    raise InputError(f"start must be 'zeros' or 'uniform', not {kind!r}")

@@ -1,0 +1,134 @@
+"""Private cost functions. An agent needs of f_i only its dimension and its gradient.
+
+Your own is a class with these two and a factory `factory(data, **options)`, named as `module:factory`;
+`data` holds the arrays of the agent's own .npz file.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Protocol, TypeAlias, runtime_checkable
+from zipfile import BadZipFile
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agent.errors import InputError
+
+Floats: TypeAlias = NDArray[np.float64]
+Data: TypeAlias = Mapping[str, NDArray[Any]]
+
+
+@runtime_checkable
+class Objective(Protocol):
+    @property
+    def dimension(self) -> int: ...
+
+    def gradient(self, x: Floats) -> Floats:
+        """The gradient at x, of shape (..., d): a leading axis holds independent points."""
+
+
+class LeastSquares:
+    """f(x) = scale * |A x - b|^2."""
+
+    def __init__(self, A: Floats, b: Floats, scale: float = 1.0) -> None:
+        self.A, self.b, self.scale = A, b, scale
+        self.dimension = A.shape[1]
+
+    def gradient(self, x: Floats) -> Floats:
+        gradient: Floats = (2.0 * self.scale) * ((x @ self.A.T - self.b) @ self.A)
+        return gradient
+
+
+class Idle:
+    """f = 0 in d dimensions: what runs when only the traffic is of interest, so no data is touched."""
+
+    def __init__(self, dimension: int) -> None:
+        self.dimension = dimension
+
+    def gradient(self, x: Floats) -> Floats:
+        return np.zeros_like(x)
+
+
+def least_squares(data: Data, scale: float = 1.0) -> LeastSquares:
+    for name in ("A", "b"):
+        if name not in data:
+            raise InputError(f"least-squares needs an array {name!r} in the data file; it has {_names(data)}")
+    A, b = (np.asarray(data[name], dtype=np.float64) for name in ("A", "b"))
+    if A.ndim != 2 or b.shape != A.shape[:1]:
+        raise InputError(
+            f"least-squares needs A of shape (m, d) and b of shape (m,), not {A.shape}, {b.shape}"
+        )
+    return LeastSquares(A, b, scale)
+
+
+def idle(data: Data, dimension: int) -> Idle:  # noqa: ARG001  # it is the point that data is not used
+    return Idle(dimension)
+
+
+OBJECTIVES: dict[str, Callable[..., Objective]] = {"least-squares": least_squares, "idle": idle}
+
+
+def load_data(path: Path | None) -> dict[str, NDArray[Any]]:
+    """The arrays of an .npz file; nothing pickled, everything numeric finite."""
+    if path is None:
+        return {}
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            data = {name: archive[name] for name in archive.files}
+    except FileNotFoundError:
+        raise InputError(f"data file {path}: there is no such file") from None
+    except (OSError, ValueError, EOFError, AttributeError, BadZipFile) as error:
+        raise InputError(f"data file {path}: not an .npz file of plain arrays ({error})") from None
+    for name, array in data.items():
+        if np.issubdtype(array.dtype, np.number) and not np.isfinite(array).all():
+            where = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
+            raise InputError(f"data file {path}: {name}{list(where)} is {array[where]}; clean the data first")
+    return data
+
+
+def is_code(kind: str) -> bool:
+    """Whether the kind names Python code (`module:factory`) rather than a built-in objective."""
+    return ":" in kind
+
+
+def find_factory(kind: str) -> Callable[..., Objective]:
+    if not is_code(kind):
+        if kind not in OBJECTIVES:
+            raise InputError(
+                f"objective.kind = {kind!r} is not known; there are {', '.join(OBJECTIVES)}, "
+                "or name your own as module:factory"
+            )
+        return OBJECTIVES[kind]
+    module_name, _, attribute = kind.partition(":")
+    try:
+        factory = getattr(importlib.import_module(module_name), attribute)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise InputError(f"objective.kind = {kind!r} cannot be loaded: {error}") from None
+    if not callable(factory):
+        raise InputError(f"objective.kind = {kind!r} is not a function")
+    return factory  # type: ignore[no-any-return]  # checked by what it returns
+
+
+def build_objective(kind: str, options: Mapping[str, Any], data: Data) -> Objective:
+    factory = find_factory(kind)
+    try:
+        inspect.signature(factory).bind(data, **options)
+    except TypeError as error:
+        raise InputError(f"objective {kind!r}: {error}") from None
+    objective = factory(data, **options)
+    if not isinstance(objective, Objective):
+        raise InputError(f"objective {kind!r} made something without `dimension` and `gradient(x)`")
+    gradient = np.asarray(objective.gradient(np.zeros(objective.dimension)))
+    if gradient.shape != (objective.dimension,):
+        raise InputError(
+            f"objective {kind!r}: the gradient has shape {gradient.shape}, not ({objective.dimension},)"
+        )
+    return objective
+
+
+def _names(data: Data) -> str:
+    return ", ".join(map(repr, data)) or "none (was --data given?)"

@@ -1,0 +1,324 @@
+"""The agent as a process: a thin shell around the life cycle that polls sockets and carries out what it says."""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import numpy as np
+import zmq
+
+from agent.algorithms import build_algorithm, start_point
+from agent.errors import AgentError, InputError, PeerError
+from agent.lifecycle import Act, Event, Phase, event_of, step
+from agent.objectives import build_objective, is_code, load_data
+from agent.participant import Participant
+from agent.randomness import Randomness
+from agent.trace import Trace
+from wire.carriers import ZmqCarrier
+from wire.control import ControlClient
+from wire.errors import WireError
+from wire.messages import (
+    Control,
+    Failed,
+    Finished,
+    Grant,
+    Hello,
+    Plan,
+    Ready,
+    Refused,
+    Report,
+    Status,
+    Stop,
+    Waiting,
+)
+
+POLL_MS = 100
+PULSE_SECONDS = 1.0
+NEIGHBOUR_GRACE = 3.0  # the coordinator, which hears everybody, may name the silent one first
+INTERRUPTED = 130
+
+
+@dataclass(frozen=True)
+class AgentSettings:
+    """What an agent is given by the one who starts it; none of it is ever sent, but for id and endpoint."""
+
+    agent: int
+    coordinator: str
+    randomness: Randomness
+    data: Path | None = None
+    bind: str | None = None
+    trusted_code: str | None = None  # the `module:factory` that this party is willing to run
+    observe: Path | None = None
+    patience: float = 30.0  # how long to wait for a first word of the coordinator
+
+
+def run_agent(settings: AgentSettings, notify: Callable[[str], None]) -> None:
+    """Take part in one run, from Hello to the coordinator's Stop. Raises AgentError when it ends badly."""
+    data = load_data(settings.data)
+    local = _local_host(settings.coordinator)
+    with zmq.Context[zmq.Socket[bytes]]() as context:
+        try:
+            carrier = ZmqCarrier(context, settings.bind or f"tcp://{local}:*")
+        except WireError as error:
+            raise InputError(str(error)) from None
+        try:
+            control = ControlClient(context, settings.coordinator)
+        except WireError as error:
+            carrier.close()
+            raise InputError(str(error)) from None
+        shell = _Shell(settings, data, carrier, control, notify)
+        try:
+            control.send(Hello(settings.agent, carrier.endpoint.replace("//0.0.0.0:", f"//{local}:")))
+            with np.errstate(all="ignore"):  # a state that overflows is found and named, not warned about
+                shell.live()
+        except AgentError as error:
+            control.send(Failed(str(error), error.exit_code))
+            raise
+        except KeyboardInterrupt:
+            control.send(Failed("interrupted", INTERRUPTED))
+            raise
+        finally:
+            shell.close()
+            carrier.close()
+            control.close()
+
+
+def _local_host(coordinator: str) -> str:
+    """This machine's address on the way to the coordinator."""
+    try:
+        parts = urlsplit(coordinator)
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        host = port = None
+    if not coordinator.startswith("tcp://") or host is None or port is None:
+        raise InputError(f"--coordinator must look like tcp://host:port, not {coordinator!r}")
+    try:
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+            probe.connect((host, port))  # sends nothing: it only picks the route
+            return str(probe.getsockname()[0])
+    except OSError as error:
+        raise InputError(f"the coordinator's host {host!r} cannot be found: {error.strerror}") from None
+
+
+@dataclass
+class _Shell:
+    settings: AgentSettings
+    data: dict[str, np.ndarray[tuple[int, ...], np.dtype[np.generic]]]
+    carrier: ZmqCarrier
+    control: ControlClient
+    notify: Callable[[str], None]
+    phase: Phase = Phase.JOINING
+    plan: Plan | None = None
+    grant: Grant = field(default_factory=lambda: Grant(1, False))
+    participant: Participant | None = None
+    trace: Trace | None = None
+    stop_reason: str = ""
+
+    def __post_init__(self) -> None:
+        self._heard = self._said = self._round_began = time.monotonic()
+        self._ever_heard = False
+        self._subscribed: set[int] = set()
+        self._last_note = ""
+
+    # --- the loop ---------------------------------------------------------------------------------
+
+    def live(self) -> None:
+        while self.phase is not Phase.GONE:
+            if self.phase is Phase.PLAYING:
+                self._play_round()
+            else:
+                self._attend(POLL_MS)
+        if self.stop_reason:
+            raise PeerError(f"stopped by the coordinator: {self.stop_reason}")
+
+    def close(self) -> None:
+        if self.trace:
+            self.trace.close()
+
+    def _play_round(self) -> None:
+        assert self.participant and self.plan
+        if self.participant.round == self.grant.until:
+            self._happens(Event.COMPLETED if self.grant.last else Event.GRANT_USED_UP)
+            return
+        self._round_began = time.monotonic()
+        self.participant.send()
+        try:
+            self.participant.collect(self._idle, POLL_MS)
+        except _Left:
+            return
+        played = self.participant.round
+        if played % self.plan.window == 0 or (self.grant.last and played == self.grant.until):
+            self._happens(Event.WINDOW_PLAYED)
+            self._attend(0)
+
+    def _idle(self) -> None:
+        """No neighbour's message has come for a while: look around, and give up after the patience."""
+        assert self.participant and self.plan
+        self._attend(0)
+        if self.phase is Phase.GONE:
+            raise _Left
+        waited = time.monotonic() - self._round_began
+        if waited > self.plan.patience + NEIGHBOUR_GRACE:
+            raise PeerError(
+                f"{_names(self.participant.waiting_for)} sent nothing for round {self.participant.round} "
+                f"in {waited:.0f} s"
+            )
+
+    def _attend(self, timeout_ms: int) -> None:
+        """Everything but the rounds: the coordinator's words, subscriptions, pulses, deadlines."""
+        message = self._receive(timeout_ms)
+        while message is not None:
+            self._hear(message)
+            message = self._receive(0) if self.phase is not Phase.GONE else None
+        if self.phase is Phase.GONE:
+            return
+        self._welcome_subscribers()
+        now = time.monotonic()
+        if now - self._said > PULSE_SECONDS and self._ever_heard:
+            self._pulse()
+        self._check_deadlines(now)
+
+    def _receive(self, timeout_ms: int) -> Control | None:
+        try:
+            return self.control.receive(timeout_ms)
+        except WireError as error:
+            raise PeerError(f"coordinator: {error}") from None
+
+    # --- what is heard ----------------------------------------------------------------------------
+
+    def _hear(self, message: Control) -> None:
+        self._heard = time.monotonic()
+        self._ever_heard = True
+        match message:
+            case Refused(reason):
+                raise InputError(f"refused by the coordinator: {reason}")
+            case Waiting(missing):
+                self._note(f"waiting for {_names(missing)}" if missing else "")
+                return
+            case Plan():
+                self.plan = message
+            case Grant():
+                self.grant = message
+            case Stop(reason):
+                self.stop_reason = reason
+        self._happens(event_of(message))
+
+    def _welcome_subscribers(self) -> None:
+        """Count neighbours in before the start; afterwards a subscription is one that reconnected."""
+        try:
+            arrived = self.carrier.new_subscribers()
+        except WireError as error:
+            raise PeerError(str(error)) from None
+        again = self._subscribed.intersection(arrived)
+        self._subscribed.update(arrived)
+        if again and self.participant:
+            self._note(f"{_names(sorted(again))} reconnected; sending the last rounds again")
+            self.participant.send_again()
+        if self.phase is Phase.CONNECTING and self.plan and self._subscribed >= set(self.plan.endpoints):
+            self._happens(Event.CONNECTED)
+
+    def _check_deadlines(self, now: float) -> None:
+        silence = now - self._heard
+        if self.plan is None or not self._ever_heard:
+            if silence > self.settings.patience:
+                raise PeerError(
+                    f"no word from the coordinator at {self.settings.coordinator} for {silence:.0f} s; "
+                    "is it running, and is the address right?"
+                )
+            return
+        if silence > self.plan.patience + NEIGHBOUR_GRACE:
+            raise PeerError(
+                f"the coordinator at {self.settings.coordinator} has been silent for {silence:.0f} s"
+            )
+        missing = sorted(set(self.plan.endpoints) - self._subscribed)
+        if self.phase is Phase.CONNECTING and now - self._planned > self.plan.patience:
+            raise PeerError(f"{_names(missing)} did not connect within {self.plan.patience:.0f} s")
+
+    # --- what is done -----------------------------------------------------------------------------
+
+    def _happens(self, event: Event) -> None:
+        self.phase, acts = step(self.phase, event)
+        for act in acts:
+            {
+                Act.PREPARE: self._prepare,
+                Act.SAY_READY: self._say_ready,
+                Act.SAY_REPORT: self._say_report,
+                Act.SAY_FINISHED: self._say_finished,
+            }[act]()
+
+    def _prepare(self) -> None:
+        assert self.plan
+        plan, parameters = self.plan, self.plan.parameters
+        self._planned = time.monotonic()
+        options = dict(parameters.get("objective", {}))
+        kind = options.pop("kind", "")
+        if is_code(kind) and kind != self.settings.trusted_code:
+            raise InputError(
+                f"the network asks to run the code {kind!r}; if you trust it, start with --objective {kind}"
+            )
+        objective = build_objective(kind, options, self.data)
+        algorithm = build_algorithm(parameters)
+        algorithm.compressor.check(objective.dimension)
+        x = start_point(parameters.get("start", ""), self.settings.randomness, (objective.dimension,))
+        if self.settings.observe:
+            self.trace = Trace(self.settings.observe, objective.dimension)
+        self.participant = Participant(
+            self.settings.agent, plan.weights, algorithm, objective, x,
+            self.settings.randomness, self.carrier, self.trace,
+        )  # fmt: skip
+        self.dimension = objective.dimension
+        try:
+            self.carrier.connect(self.settings.agent, plan.endpoints)
+        except WireError as error:
+            raise PeerError(str(error)) from None
+
+    def _say_ready(self) -> None:
+        self._say(Ready(self.dimension))
+
+    def _say_report(self) -> None:
+        assert self.participant
+        meter = self.participant.meter
+        self._say(
+            Report(
+                meter.first,
+                meter.payload,
+                meter.message,
+                meter.received,
+                meter.resent,
+                self.participant.change,
+            )
+        )
+        self.participant.meter = meter.next_window()
+
+    def _say_finished(self) -> None:
+        assert self.participant
+        self._say(Finished(self.participant.round, self.participant.reference.tolist()))
+
+    def _pulse(self) -> None:
+        if self.participant is None:
+            self._say(Status(0, []))
+        else:
+            waiting = self.participant.waiting_for if self.phase is Phase.PLAYING else []
+            self._say(Status(self.participant.round, waiting))
+
+    def _say(self, message: Control) -> None:
+        self.control.send(message)
+        self._said = time.monotonic()
+
+    def _note(self, text: str) -> None:
+        if text and text != self._last_note:
+            self.notify(text)
+        self._last_note = text
+
+
+class _Left(Exception):
+    """The coordinator said stop in the middle of a round."""
+
+
+def _names(agents: list[int]) -> str:
+    return ("agent " if len(agents) == 1 else "agents ") + ", ".join(map(str, agents))

@@ -1,0 +1,1 @@
+"""Benchmarks: figures are ratios inside one run, because machines are shared and noisy."""

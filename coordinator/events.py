@@ -1,0 +1,66 @@
+"""What can happen to a run, and what the session answers with. Plain values: no sockets, no clocks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from wire.messages import Control, FromAgent, Report
+
+# What can happen.
+
+
+@dataclass(frozen=True)
+class Heard:
+    connection: bytes
+    message: FromAgent
+
+
+@dataclass(frozen=True)
+class Garbled:
+    """A known agent, or a stranger, sent something that is not in the protocol."""
+
+    connection: bytes
+    problem: str
+
+
+@dataclass(frozen=True)
+class Exited:
+    agent: int
+    code: int
+    last_words: str
+
+
+@dataclass(frozen=True)
+class Interrupted:
+    pass
+
+
+@dataclass(frozen=True)
+class Tick:
+    pass
+
+
+Happening: TypeAlias = Heard | Garbled | Exited | Interrupted | Tick
+
+# What is to be done.
+
+
+@dataclass(frozen=True)
+class Say:
+    connection: bytes
+    message: Control
+
+
+@dataclass(frozen=True)
+class Note:
+    text: str
+
+
+@dataclass(frozen=True)
+class Record:
+    agent: int
+    report: Report
+
+
+Instruction: TypeAlias = Say | Note | Record

@@ -1,0 +1,105 @@
+"""The byte ledger: what every directed edge carried in every round, at every layer.
+
+Agents report what they sent (every neighbour gets the same frame) and what they received; rows are appended
+to bytes.csv window by window, in the order round, sender, receiver.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import TypeAlias
+
+from coordinator.errors import RunError
+from wire.messages import Report
+from wire.sizes import zmtp_size
+
+LAYERS = ("payload", "message", "zmtp")
+Edge: TypeAlias = tuple[int, int]
+
+
+@dataclass
+class EdgeTotal:
+    """What one directed edge carried so far."""
+
+    rounds: int = 0
+    bytes: dict[str, int] = field(default_factory=lambda: dict.fromkeys(LAYERS, 0))
+    received: int = 0  # message bytes, as counted by the receiver
+
+
+class Ledger:
+    def __init__(self, path: Path, neighbours: Mapping[int, tuple[int, ...]]) -> None:
+        self._neighbours = dict(sorted(neighbours.items()))
+        self._pending: dict[int, dict[int, Report]] = {}  # first round -> agent -> report
+        self.edges: dict[Edge, EdgeTotal] = {
+            (sender, receiver): EdgeTotal()
+            for sender, peers in self._neighbours.items()
+            for receiver in peers
+        }
+        self.resent = 0
+        try:
+            self._file = path.open("x", encoding="ascii")
+        except FileExistsError:
+            raise RunError(
+                f"{path} exists already: choose another --out, nothing is overwritten", 2
+            ) from None
+        except OSError as error:
+            raise RunError(f"cannot write {path}: {error.strerror}", 2) from None
+        self._file.write("round,sender,receiver,payload,message,zmtp\n")
+
+    def record(self, agent: int, report: Report) -> None:
+        for peer, size in report.received.items():
+            if (peer, agent) in self.edges:
+                self.edges[peer, agent].received += size
+        self.resent += report.resent
+        window = self._pending.setdefault(report.first, {})
+        window[agent] = report
+        if len(window) == len(self._neighbours):
+            self._write(self._pending.pop(report.first))
+
+    def total(self, layer: str) -> int:
+        return sum(edge.bytes[layer] for edge in self.edges.values())
+
+    @property
+    def unreconciled(self) -> list[Edge]:
+        """Edges on which the receiver counted other message bytes than the sender."""
+        return [edge for edge, total in self.edges.items() if total.bytes["message"] != total.received]
+
+    def _write(self, window: Mapping[int, Report]) -> None:
+        first = min(report.first for report in window.values())
+        rows = []
+        for offset in range(max(len(report.message_bytes) for report in window.values())):
+            for agent in sorted(window):
+                report = window[agent]
+                if offset >= len(report.message_bytes):
+                    continue
+                payload, message = report.payload_bytes[offset], report.message_bytes[offset]
+                sizes = f",{payload},{message},{zmtp_size(message)}\n"
+                rows += [f"{first + offset},{agent},{peer}{sizes}" for peer in self._neighbours[agent]]
+        self._file.write("".join(rows))
+        self._file.flush()
+        for agent, report in window.items():
+            sums = (
+                sum(report.payload_bytes),
+                sum(report.message_bytes),
+                sum(map(zmtp_size, report.message_bytes)),
+            )
+            for peer in self._neighbours[agent]:
+                total = self.edges[agent, peer]
+                total.rounds += len(report.message_bytes)
+                for layer, size in zip(LAYERS, sums, strict=True):
+                    total.bytes[layer] += size
+
+    def __enter__(self) -> Ledger:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Write what is known of windows that not everybody could finish."""
+        for first in sorted(self._pending):
+            self._write(self._pending[first])
+        self._pending.clear()
+        self._file.close()

@@ -1,0 +1,139 @@
+"""The coordinator as a process: sockets, children and clocks around the session."""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from types import FrameType
+
+import zmq
+
+from coordinator.errors import RunError
+from coordinator.events import (
+    Exited,
+    Garbled,
+    Happening,
+    Heard,
+    Instruction,
+    Interrupted,
+    Note,
+    Record,
+    Say,
+    Tick,
+)
+from coordinator.ledger import Ledger
+from coordinator.session import BAD_INPUT, Phase, Session, SessionSettings
+from coordinator.supervisor import Supervisor
+from wire.control import ControlServer
+from wire.errors import ProtocolError, WireError
+from wire.messages import Failed, Finished, Hello, Ready, Report, Status, decode_control
+
+POLL_MS = 100
+PROGRESS_SECONDS = 0.25
+LEAVE_SECONDS = 3.0
+FROM_AGENTS = (Hello, Ready, Status, Report, Finished, Failed)
+
+
+@dataclass(frozen=True)
+class Hooks:
+    """What the one who runs the coordinator wants to be told."""
+
+    notify: Callable[[str], None]
+    progress: Callable[[Session, Ledger], None]
+    listening: Callable[[str, Supervisor], None]  # at this endpoint; the moment to start agents
+
+
+def coordinate(settings: SessionSettings, bind: str, ledger: Ledger, hooks: Hooks) -> Session:
+    """Run one session to its end, good or bad; the session says which."""
+    supervisor = Supervisor()
+    with zmq.Context[zmq.Socket[bytes]]() as context, _interrupts() as interrupted:
+        try:
+            server = ControlServer(context, bind)
+        except WireError as error:
+            raise RunError(str(error), BAD_INPUT) from None
+        try:
+            hooks.listening(server.endpoint, supervisor)
+            session = _serve(settings, server, supervisor, ledger, hooks, interrupted)
+        finally:
+            server.close()  # lingers until the agents have been told
+            supervisor.end(LEAVE_SECONDS)
+    return session
+
+
+def _serve(
+    settings: SessionSettings,
+    server: ControlServer,
+    supervisor: Supervisor,
+    ledger: Ledger,
+    hooks: Hooks,
+    interrupted: Callable[[], bool],
+) -> Session:
+    session = Session(settings, time.monotonic())
+    shown = looked = 0.0
+    while session.phase is not Phase.DONE:
+        happenings = [_heard(*received) for received in _drain(server)]
+        now = time.monotonic()
+        if now - looked > POLL_MS / 1000:  # not for every message: it asks the kernel about each child
+            looked = now
+            happenings += [Exited(*gone) for gone in supervisor.exits()]
+            happenings += [Interrupted()] if interrupted() else []
+            happenings.append(Tick())
+        for happening in happenings:
+            for instruction in session.happens(happening, now):
+                _carry_out(instruction, server, ledger, hooks)
+        if now - shown > PROGRESS_SECONDS or session.phase is Phase.DONE:
+            shown = now
+            hooks.progress(session, ledger)
+    return session
+
+
+def _drain(server: ControlServer) -> Iterator[tuple[bytes, bytes]]:
+    """Everything that has come; waits only for the first."""
+    received = server.receive(POLL_MS)
+    while received is not None:
+        yield received
+        received = server.receive(0)
+
+
+def _heard(connection: bytes, frame: bytes) -> Happening:
+    try:
+        message = decode_control(frame)
+    except ProtocolError as error:
+        return Garbled(connection, str(error))
+    if not isinstance(message, FROM_AGENTS):
+        return Garbled(connection, f"{type(message).__name__} is not an agent's to say")
+    return Heard(connection, message)
+
+
+def _carry_out(instruction: Instruction, server: ControlServer, ledger: Ledger, hooks: Hooks) -> None:
+    match instruction:
+        case Say(connection, message):
+            server.send(connection, message)
+        case Record(agent, report):
+            ledger.record(agent, report)
+        case Note(text):
+            hooks.notify(text)
+
+
+@contextmanager
+def _interrupts() -> Iterator[Callable[[], bool]]:
+    """Turn Ctrl-C and a polite kill into something the session is told about, once."""
+    pending: list[int] = []
+
+    def remember(number: int, _frame: FrameType | None) -> None:
+        pending.append(number)
+
+    def asked() -> bool:
+        was = bool(pending)
+        pending.clear()
+        return was
+
+    before = {number: signal.signal(number, remember) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield asked
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,368 @@
+"""One run as the coordinator sees it: a table (phase, what happened) -> handler, without sockets or clocks.
+
+Whoever drives it hands in what happened and when, and carries out the instructions it gets back.
+"""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import Any
+
+from coordinator.events import (
+    Exited,
+    Garbled,
+    Happening,
+    Heard,
+    Instruction,
+    Interrupted,
+    Note,
+    Record,
+    Say,
+    Tick,
+)
+from wire.messages import (
+    Control,
+    Failed,
+    Finished,
+    FromAgent,
+    Grant,
+    Hello,
+    Plan,
+    Ready,
+    Refused,
+    Report,
+    Status,
+    Stop,
+    Waiting,
+)
+
+PULSE_SECONDS = 1.0
+GRACE_SECONDS = 2.0  # for the agents' last reports after a failure
+LOOK_AHEAD = 2  # windows granted at once, so that nobody idles while a window's reports come in
+
+BAD_INPUT, PEER_FAILED, INTERRUPTED = 2, 3, 130
+
+
+class Phase(Enum):
+    GATHERING = auto()
+    PREPARING = auto()
+    RUNNING = auto()
+    STOPPING = auto()
+    DONE = auto()
+
+
+@dataclass(frozen=True)
+class SessionSettings:
+    """The public part of a network, as far as the coordinator needs to know it."""
+
+    weights: Mapping[int, Mapping[int, float]]  # agent -> its row of W
+    parameters: Mapping[int, dict[str, Any]]  # agent -> what its plan says; opaque here
+    rounds: int
+    window: int
+    patience: float
+    gather_seconds: float
+    stop_change: float | None = None  # end early once no agent's last message is longer than this
+    supervised: bool = False  # nobody will restart an agent, so one that cannot start ends the run
+
+
+@dataclass
+class Member:
+    connection: bytes
+    endpoint: str
+    heard: float
+    dimension: int | None = None
+    round: int = 0
+    reported: int = 0
+    finished: Finished | None = None
+
+
+@dataclass
+class Failure:
+    reason: str
+    exit_code: int
+    agent: int | None = None  # who caused it, where somebody did
+    asks_round: bool = False  # the round in which it happened is learnt from the others' last words
+
+
+class Session:
+    def __init__(self, settings: SessionSettings, now: float) -> None:
+        self.settings = settings
+        self.phase = Phase.GATHERING
+        self.members: dict[int, Member] = {}
+        self.failure: Failure | None = None
+        self.started: float | None = None
+        self.ended: float | None = None
+        self.dimension: int | None = None
+        self.grant = Grant(settings.rounds, True)
+        self.change: float | None = None  # the longest last message of the newest complete window
+        self._changes: dict[int, list[float]] = {}
+        self._began = self._pulsed = now
+        self._deadline = float("inf")
+        self._out: list[Instruction] = []
+
+    # --- for whoever drives it --------------------------------------------------------------------
+
+    def happens(self, what: Happening, now: float) -> list[Instruction]:
+        self._out = []
+        self._now = now
+        if self.phase is Phase.DONE:
+            return []
+        match what:
+            case Heard(connection, Hello() as hello):
+                self._hello(connection, hello)
+            case Heard(connection, message):
+                agent = self._agent_of(connection)
+                if agent is not None:  # one that was refused or dropped has nothing more to say
+                    self.members[agent].heard = now
+                    self._dispatch(agent, message)
+            case Garbled(connection, problem):
+                self._garbled(connection, problem)
+            case Exited():
+                self._exited(what)
+            case Interrupted():
+                self._fail(Failure("interrupted", INTERRUPTED))
+            case Tick():
+                self._tick()
+        return self._out
+
+    @property
+    def missing(self) -> list[int]:
+        return sorted(set(self.settings.weights) - set(self.members))
+
+    @property
+    def round(self) -> int:
+        """How far the slowest agent is, as far as is known."""
+        return min((member.round for member in self.members.values()), default=0)
+
+    # --- the table --------------------------------------------------------------------------------
+
+    def _dispatch(self, agent: int, message: FromAgent) -> None:
+        handler = TABLE.get((self.phase, type(message)))
+        if handler is None:
+            self._fail(
+                Failure(
+                    f"agent {agent} said {type(message).__name__} while the run was {self.phase.name.lower()}",
+                    PEER_FAILED,
+                    agent,
+                )
+            )
+        else:
+            handler(self, agent, message)
+
+    def _hello(self, connection: bytes, hello: Hello) -> None:
+        refusal = self._refusal(hello.agent)
+        if refusal:
+            self._out += [Say(connection, Refused(refusal)), Note(f"refused: {refusal}")]
+            return
+        self.members[hello.agent] = Member(connection, hello.endpoint, self._now)
+        self._out.append(Say(connection, Waiting(self.missing)))
+        self._out.append(Note(f"agent {hello.agent} is here ({hello.endpoint})"))
+        if not self.missing:
+            self.phase = Phase.PREPARING
+            self._out += [Say(member.connection, self._plan(a)) for a, member in self.members.items()]
+
+    def _refusal(self, agent: int) -> str:
+        agents = self.settings.weights
+        if agent not in agents:
+            return f"this network has agents 1..{len(agents)}; there is no agent {agent}"
+        if agent in self.members:
+            where = self.members[agent].endpoint
+            return f"agent {agent} is here already, at {where}; every agent needs a number of its own"
+        return "" if self.phase is Phase.GATHERING else "the run has begun without you"
+
+    def _plan(self, agent: int) -> Plan:
+        weights = dict(self.settings.weights[agent])
+        endpoints = {peer: self.members[peer].endpoint for peer in weights if peer != agent}
+        settings = self.settings
+        return Plan(
+            agent,
+            endpoints,
+            weights,
+            settings.rounds,
+            settings.window,
+            settings.patience,
+            settings.parameters[agent],
+        )
+
+    def _ready(self, agent: int, message: Ready) -> None:
+        self.members[agent].dimension = message.dimension
+        dimensions = {a: m.dimension for a, m in sorted(self.members.items()) if m.dimension is not None}
+        if len(set(dimensions.values())) > 1:
+            (one, d), *others = dimensions.items()
+            two, e = next((a, e) for a, e in others if e != d)
+            self._fail(
+                Failure(
+                    f"the agents disagree on the dimension: agent {one} has d = {d}, agent {two} has d = {e}; "
+                    "all data files must have the same number of unknowns",
+                    BAD_INPUT,
+                )
+            )
+        elif len(dimensions) == len(self.settings.weights):
+            self.phase, self.started = Phase.RUNNING, self._now
+            self.dimension = message.dimension
+            self._grant_until(LOOK_AHEAD * self.settings.window)
+
+    def _report(self, agent: int, report: Report) -> None:
+        member = self.members[agent]
+        if report.first != member.reported:
+            self._fail(
+                Failure(
+                    f"agent {agent} reported from round {report.first}, not {member.reported}",
+                    PEER_FAILED,
+                    agent,
+                )
+            )
+            return
+        member.reported += len(report.message_bytes)
+        member.round = max(member.round, member.reported)
+        self._out.append(Record(agent, report))
+        changes = self._changes.setdefault(member.reported, [])
+        changes.append(report.change)
+        if self.phase is Phase.RUNNING and len(changes) == len(self.members):
+            self.change = max(self._changes.pop(member.reported))
+            self._window_complete()
+
+    def _window_complete(self) -> None:
+        """Grant one window more, or no more. It looks at nothing but this window, which all agents have
+        reported, so that the last round does not depend on timing."""
+        if self.grant.last:
+            return
+        tolerance = self.settings.stop_change
+        if tolerance is not None and self.change <= tolerance:
+            self._grant(Grant(self.grant.until, True))
+        else:
+            self._grant_until(self.grant.until + self.settings.window)
+
+    def _grant_until(self, until: int) -> None:
+        rounds = self.settings.rounds
+        self._grant(Grant(min(until, rounds), until >= rounds))
+
+    def _grant(self, grant: Grant) -> None:
+        self.grant = grant
+        self._out += [Say(member.connection, grant) for member in self.members.values()]
+
+    def _status(self, agent: int, status: Status) -> None:
+        self.members[agent].round = max(self.members[agent].round, status.round)
+
+    def _finished(self, agent: int, finished: Finished) -> None:
+        member = self.members[agent]
+        member.finished, member.round = finished, finished.rounds
+        if all(m.finished for m in self.members.values()):
+            self.ended = self._now
+            self._tell_all(Stop(self.failure.reason if self.failure else ""))
+            self._conclude()
+
+    def _failed(self, agent: int, failed: Failed) -> None:
+        if self.phase is Phase.GATHERING and not self.settings.supervised:
+            del self.members[agent]
+            self._out.append(Note(f"agent {agent} left: {failed.reason}; it may come back"))
+        elif failed.exit_code == INTERRUPTED:
+            self._fail(Failure(f"agent {agent} was interrupted", INTERRUPTED, agent, asks_round=True))
+        else:
+            self._fail(Failure(f"agent {agent}: {failed.reason}", failed.exit_code, agent))
+
+    def _ignore(self, agent: int, message: FromAgent) -> None:
+        pass
+
+    # --- what agents do not say -------------------------------------------------------------------
+
+    def _garbled(self, connection: bytes, problem: str) -> None:
+        agent = self._agent_of(connection)
+        if agent is None:
+            self._out += [Say(connection, Refused(problem)), Note(f"refused a stranger: {problem}")]
+        else:
+            self._fail(Failure(f"agent {agent}: {problem}", PEER_FAILED, agent))
+
+    def _exited(self, exited: Exited) -> None:
+        agent, code = exited.agent, exited.code
+        if code < 0:
+            how = f"agent {agent} was killed by {signal.Signals(-code).name}"
+            self._fail(Failure(how, PEER_FAILED, agent, asks_round=True))
+        elif code > 0:
+            reason = exited.last_words or f"left with exit code {code}"
+            self._fail(Failure(f"agent {agent}: {reason}", code, agent))
+        elif agent not in self.members or not self.members[agent].finished:
+            self._fail(Failure(f"agent {agent} left before the end", PEER_FAILED, agent, asks_round=True))
+
+    def _tick(self) -> None:
+        if self.phase is Phase.STOPPING:
+            if self._now > self._deadline:
+                self._conclude()
+            return
+        for agent, member in list(self.members.items()):
+            if self._now - member.heard > self.settings.patience:
+                self._silent(agent)
+                return
+        if self.phase is Phase.GATHERING and self._now - self._began > self.settings.gather_seconds:
+            names = ", ".join(map(str, self.missing))
+            waited = f"{self.settings.gather_seconds:g} s"
+            self._fail(Failure(f"not all agents came within {waited}: still missing {names}", PEER_FAILED))
+        elif self._now - self._pulsed >= PULSE_SECONDS:
+            self._pulse()
+
+    def _silent(self, agent: int) -> None:
+        how = f"agent {agent} has been silent for {self.settings.patience:g} s"
+        if self.phase is Phase.GATHERING and not self.settings.supervised:
+            del self.members[agent]
+            self._out.append(Note(f"{how}; it may come back"))
+        else:
+            self._fail(Failure(how, PEER_FAILED, agent, asks_round=self.phase is Phase.RUNNING))
+
+    def _pulse(self) -> None:
+        self._pulsed = self._now
+        if self.phase is Phase.RUNNING:
+            self._tell_all(self.grant)
+        elif self.phase is Phase.PREPARING:
+            self._tell_all(Waiting(sorted(a for a, m in self.members.items() if m.dimension is None)))
+        else:
+            self._tell_all(Waiting(self.missing))
+
+    # --- the end ----------------------------------------------------------------------------------
+
+    def _fail(self, failure: Failure) -> None:
+        """Stop everybody. The first failure is the cause; what follows from it is not news."""
+        if self.failure is None:
+            self.failure, self.ended = failure, self._now
+            self._deadline = self._now + GRACE_SECONDS
+            self._tell_all(Stop(failure.reason))
+        playing, self.phase = self.phase in (Phase.RUNNING, Phase.STOPPING), Phase.STOPPING
+        if failure.agent is not None and failure.agent in self.members:
+            gone = self.members[failure.agent]
+            gone.finished = gone.finished or Finished(gone.round, [])
+        if not playing or all(member.finished for member in self.members.values()):
+            self._conclude()
+
+    def _conclude(self) -> None:
+        self.phase = Phase.DONE
+        if self.failure and self.failure.asks_round and self.failure.agent is not None:
+            peers = [p for p in self.settings.weights[self.failure.agent] if p != self.failure.agent]
+            known = [self.members[p].round for p in peers if p in self.members]
+            self.failure.reason += f" in round {max(known, default=0)}"
+            self.failure.asks_round = False
+
+    def _tell_all(self, message: Control) -> None:
+        self._out += [Say(member.connection, message) for member in self.members.values()]
+
+    def _agent_of(self, connection: bytes) -> int | None:
+        return next((a for a, m in self.members.items() if m.connection == connection), None)
+
+
+TABLE: dict[tuple[Phase, type[FromAgent]], Callable[[Session, int, Any], None]] = {
+    (Phase.GATHERING, Status): Session._ignore,
+    (Phase.GATHERING, Failed): Session._failed,
+    (Phase.PREPARING, Status): Session._ignore,
+    (Phase.PREPARING, Ready): Session._ready,
+    (Phase.PREPARING, Failed): Session._failed,
+    (Phase.RUNNING, Status): Session._status,
+    (Phase.RUNNING, Report): Session._report,
+    (Phase.RUNNING, Finished): Session._finished,
+    (Phase.RUNNING, Failed): Session._failed,
+    (Phase.STOPPING, Ready): Session._ignore,
+    (Phase.STOPPING, Status): Session._status,
+    (Phase.STOPPING, Report): Session._report,
+    (Phase.STOPPING, Finished): Session._finished,
+    (Phase.STOPPING, Failed): Session._failed,
+}

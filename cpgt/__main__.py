@@ -1,0 +1,3 @@
+from cpgt.cli import main
+
+main()

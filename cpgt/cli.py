@@ -1,0 +1,252 @@
+"""The `cpgt` command. Each subcommand imports what it needs: an agent must start fast and stay small."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import click
+
+if TYPE_CHECKING:
+    from cpgt.network import Network
+
+BAD_INPUT, INTERRUPTED = 2, 130
+
+_set = click.option(
+    "--set", "overrides", multiple=True, metavar="KEY.PATH=VALUE", help="Change a key of the network."
+)
+_rounds = click.option(
+    "--rounds", type=click.IntRange(min=1), help="Number of rounds, instead of the file's."
+)
+_out = click.option("--out", type=click.Path(file_okay=False, path_type=Path), help="Folder for the results.")
+_seed = click.option("--seed", type=int, help="Repeatable randomness, for experiments. NOT PRIVATE.")
+_observe = click.option(
+    "--observe", is_flag=True, help="Write x, y and noise of agents to files. NOT PRIVATE."
+)
+_quiet = click.option("--quiet", is_flag=True, help="No progress, no tables.")
+
+
+class _Group(click.Group):
+    """Turns the errors that a person can do something about into one line and an exit code."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except click.ClickException:
+            raise
+        except KeyboardInterrupt:
+            click.echo("Error: interrupted", err=True)
+            sys.exit(INTERRUPTED)
+        except Exception as error:
+            code = getattr(error, "exit_code", None) or (
+                BAD_INPUT if isinstance(error, _expected()) else None
+            )
+            if code is None:
+                raise
+            click.echo("\n".join(f"Error: {line}" for line in str(error).splitlines()), err=True)
+            sys.exit(code)
+
+
+def _expected() -> tuple[type[Exception], ...]:
+    """Errors without an exit code of their own; looked up only where their module is loaded."""
+    named = (("cpgt.network", "NetworkError"), ("topologies", "TopologyError"))
+    return tuple(getattr(sys.modules[module], name) for module, name in named if module in sys.modules)
+
+
+@click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="cpgt")
+def main() -> None:
+    """Private, communication-efficient optimisation among parties who do not share their data."""
+
+
+@main.command()
+@click.argument("network")
+@_rounds
+@_out
+@_set
+@_seed
+@_observe
+@_quiet
+@click.option("--compare/--no-compare", default=True, help="Also measure an uncompressed twin network.")
+def run(
+    network: str, rounds: int | None, out: Path | None, overrides: tuple[str, ...],
+    seed: int | None, observe: bool, quiet: bool, compare: bool,
+) -> None:  # fmt: skip
+    """Run NETWORK (a file, or the name of one shipped) on this machine, every agent a process."""
+    from rich.console import Console
+
+    from cpgt.experiment import run_here
+    from cpgt.launch import Experiment
+
+    model = _load(network, overrides, rounds)
+    folder = _new_folder(out, model.name)
+    search = Path(network).absolute().parent if Path(network).exists() else Path.cwd()
+    experiment = Experiment(seed, observe)
+    sys.exit(run_here(model, folder, experiment, Console(quiet=quiet), search=search, comparing=compare))
+
+
+@main.command()
+@click.argument("network")
+@click.option("--bind", default="tcp://127.0.0.1:5555", show_default=True, help="Where agents reach it.")
+@click.option(
+    "--wait",
+    type=click.FloatRange(min=0),
+    help="Seconds to wait for agents to come. [3600; 60 with --launch]",
+)
+@click.option("--launch", is_flag=True, help="Also start all agents, on this machine.")
+@_rounds
+@_out
+@_set
+@_seed
+@_observe
+@_quiet
+def coordinator(
+    network: str, bind: str, wait: float | None, launch: bool, rounds: int | None, out: Path | None,
+    overrides: tuple[str, ...], seed: int | None, observe: bool, quiet: bool,
+) -> None:  # fmt: skip
+    """Coordinate NETWORK: wait for its agents, hold the rounds, count the bytes."""
+    from rich.console import Console
+
+    from cpgt.experiment import coordinate_here
+    from cpgt.launch import Experiment
+
+    if not launch and (seed is not None or observe):
+        raise click.UsageError(
+            "--seed and --observe are for agents: give them to each agent, or use --launch"
+        )
+    model = _load(network, overrides, rounds)
+    folder = out or _new_folder(out, model.name)
+    console = Console(stderr=True, quiet=quiet)
+    wait = wait if wait is not None else (60.0 if launch else 3600.0)
+    sys.exit(coordinate_here(model, bind, folder, wait, launch, Experiment(seed, observe), console))
+
+
+@main.command()
+@click.argument("number", type=click.IntRange(min=0))
+@click.option(
+    "--coordinator", required=True, metavar="tcp://HOST:PORT", help="Where the coordinator listens."
+)
+@click.option("--data", type=click.Path(path_type=Path), help="This agent's private .npz file.")
+@click.option("--bind", metavar="tcp://ADDRESS:PORT", help="Where neighbours reach this agent. [a free port]")
+@click.option("--objective", metavar="MODULE:FACTORY", help="Your own objective, if the network names it.")
+@click.option("--patience", type=click.FloatRange(min=0), default=30.0, show_default=True,
+              help="Seconds to wait for a first word of the coordinator.")  # fmt: skip
+@_out
+@_seed
+@_observe
+def agent(
+    number: int, coordinator: str, data: Path | None, bind: str | None, objective: str | None,
+    patience: float, out: Path | None, seed: int | None, observe: bool,
+) -> None:  # fmt: skip
+    """Be agent NUMBER of a network: hold the private data, talk to the coordinator and to neighbours."""
+    from agent.process import AgentSettings, run_agent
+    from agent.randomness import Randomness, fresh_secret, seeded_secret
+
+    notify = _notifier(number)
+    signal.signal(signal.SIGTERM, _interrupt)
+    if seed is not None:
+        notify("NOT PRIVATE: a seed was given; anyone who knows it can take the noise off")
+    if observe:
+        notify("NOT PRIVATE: states are observed; x, y and noise are written to a file")
+    if str(Path.cwd()) not in sys.path:
+        sys.path.insert(0, str(Path.cwd()))  # where a MODULE:FACTORY of the user's own would be
+    run_agent(
+        AgentSettings(
+            agent=number,
+            coordinator=coordinator,
+            randomness=Randomness(fresh_secret() if seed is None else seeded_secret(seed, number)),
+            data=data,
+            bind=bind,
+            trusted_code=objective,
+            observe=(out or Path(f"agent-{number}")) if observe else None,
+            patience=patience,
+        ),
+        notify,
+    )
+
+
+@main.command()
+@click.argument("kind")
+@click.option("--agents", type=int, help="How many agents.")
+@click.option("--weights", default="metropolis", show_default=True, help="metropolis, max-degree or lazy.")
+@click.option(
+    "--option", "options", multiple=True, metavar="KEY=VALUE", help="An option of the graph, e.g. degree=4."
+)
+def topology(kind: str, agents: int | None, weights: str, options: tuple[str, ...]) -> None:
+    """Show a graph, its weight matrix W and the spectrum, as text."""
+    from cpgt.network import apply_overrides
+    from topologies import WEIGHTS, TopologyError, build_graph
+
+    chosen: dict[str, Any] = {} if agents is None else {"agents": agents}
+    apply_overrides(chosen, options)
+    if weights not in WEIGHTS:
+        raise TopologyError(f"no weights are called {weights!r}; there are {', '.join(WEIGHTS)}")
+    click.echo(_topology_text(WEIGHTS[weights](build_graph(kind, **chosen))))
+
+
+@main.command()
+@click.argument("network")
+@click.option(
+    "--out", type=click.Path(file_okay=False, path_type=Path), required=True, help="Folder for the files."
+)
+@_set
+def data(network: str, out: Path, overrides: tuple[str, ...]) -> None:
+    """Make the synthetic data of NETWORK: OUT/1/data.npz, OUT/2/data.npz, ..., one for each agent."""
+    from cpgt.network import NetworkError
+    from cpgt.problem import write_data
+
+    model = _load(network, overrides, None)
+    if model.synthetic is None:
+        raise NetworkError(f"{network}: synthetic: is missing; this network's agents bring their own data")
+    for number, path in write_data(model, _new_folder(out, model.name)).items():
+        click.echo(f"agent {number}: {path}")
+
+
+def _load(network: str, overrides: tuple[str, ...], rounds: int | None) -> Network:
+    from cpgt.network import load_network
+
+    return load_network(network, [*overrides, *([] if rounds is None else [f"rounds={rounds}"])])
+
+
+def _new_folder(out: Path | None, name: str) -> Path:
+    """A folder that is empty or new: results of an earlier run are never mixed or overwritten."""
+    folder = out or Path("runs") / f"{name}-{time.strftime('%Y%m%d-%H%M%S')}"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if any(folder.iterdir()):
+            raise click.ClickException(f"{folder} is not empty: choose another --out, nothing is overwritten")
+    except OSError as error:
+        raise click.ClickException(f"cannot write into {folder}: {error.strerror}") from None
+    return folder
+
+
+def _notifier(number: int) -> Callable[[str], None]:
+    def notify(text: str) -> None:
+        click.echo(f"agent {number}: {text}", err=True)
+
+    return notify
+
+
+def _interrupt(_number: int, _frame: FrameType | None) -> NoReturn:
+    raise KeyboardInterrupt
+
+
+def _topology_text(made: Any) -> str:
+    from topologies import spectrum
+
+    graph, found = made.graph, spectrum(made)
+    lines = [f"{graph.agents} agents, {len(graph.edges)} edges"]
+    lines += [f"  {a}: {' '.join(map(str, graph.neighbours(a)))}" for a in range(1, graph.agents + 1)]
+    lines += ["W"]
+    lines += ["  " + " ".join(f"{w:.4f}" if w else "  .   " for w in row) for row in made.weights]
+    lines += [
+        f"rho_w, second eigenvalue modulus of W   {found.rho_w:.6f}",
+        f"spectral radius of W - I                {found.laplacian:.6f}",
+        f"spectral gap, 1 - rho_w                 {found.gap:.6f}",
+    ]
+    return "\n".join(lines)

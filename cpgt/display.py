@@ -1,0 +1,77 @@
+"""Progress while a run goes on: a live line on a terminal, a plain line now and then elsewhere."""
+
+from __future__ import annotations
+
+import time
+from types import TracebackType
+
+from rich.console import Console
+from rich.filesize import decimal
+from rich.progress import BarColumn, Progress, TextColumn
+
+from coordinator.ledger import Ledger
+from coordinator.session import Phase, Session
+
+PLAIN_SECONDS = 5.0
+
+
+class Display:
+    def __init__(self, console: Console, quiet: bool) -> None:
+        self._console, self._quiet = console, quiet
+        self._last_plain = time.monotonic()
+        self._progress = Progress(
+            TextColumn("round {task.completed:,} of {task.total:,}"),
+            BarColumn(),
+            TextColumn("{task.fields[speed]} rounds/s"),
+            TextColumn("{task.fields[bytes]}"),
+            TextColumn("residual {task.fields[residual]}"),
+            console=console,
+            refresh_per_second=4,
+            disable=quiet or not console.is_terminal,
+        )
+        self._task = self._progress.add_task("run", total=1, speed="-", bytes="0 bytes", residual="-")
+        self._note = ""
+
+    def __enter__(self) -> Display:
+        self._progress.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._progress.stop()
+
+    def note(self, text: str) -> None:
+        if not self._quiet:
+            self._console.print(text, highlight=False, markup=False)
+
+    def update(self, session: Session, ledger: Ledger) -> None:
+        if self._quiet:
+            return
+        self._say_who_is_missing(session)
+        if session.started is None:
+            return
+        elapsed = (session.ended or time.monotonic()) - session.started
+        fields = {
+            "speed": f"{session.round / elapsed:,.0f}" if elapsed > 0 else "-",
+            "bytes": decimal(ledger.total("zmtp")),
+            "residual": "-" if session.change is None else f"{session.change:.2e}",
+        }
+        rounds = session.settings.rounds
+        self._progress.update(self._task, completed=session.round, total=rounds, **fields)
+        now = time.monotonic()
+        if not self._console.is_terminal and now - self._last_plain > PLAIN_SECONDS:
+            self._last_plain = now
+            self.note(
+                f"round {session.round:,} of {rounds:,}, {fields['speed']} rounds/s, {fields['bytes']}, "
+                f"residual {fields['residual']}"
+            )
+
+    def _say_who_is_missing(self, session: Session) -> None:
+        """By hand, agents come when they come: say whom the start still waits for, whenever that changes."""
+        if session.settings.supervised or session.phase is not Phase.GATHERING:
+            return
+        missing = ", ".join(map(str, session.missing))
+        if missing != self._note:
+            self._note = missing
+            self.note(f"waiting for agents {missing}")

@@ -1,0 +1,120 @@
+"""What the commands `cpgt coordinator` and `cpgt run` do, from an empty folder to the table at the end."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rich.console import Console
+
+from agent.trace import pack
+from coordinator.errors import RunError
+from coordinator.ledger import Ledger
+from coordinator.server import Hooks, coordinate
+from coordinator.session import SessionSettings
+from coordinator.supervisor import Supervisor
+from cpgt.display import Display
+from cpgt.launch import Experiment, agent_commands, agent_folder, run_coordinator
+from cpgt.network import Choice, Network, StopSection
+from cpgt.problem import build_objectives
+from cpgt.summary import compare, observed_residual, read_summary, show, summarise, write_summary
+
+TWIN_ROUNDS = 500  # enough to measure what an uncompressed round costs
+
+
+def coordinate_here(
+    network: Network,
+    bind: str,
+    out: Path,
+    wait: float,
+    launch: bool,
+    experiment: Experiment,
+    console: Console,
+) -> int:
+    """Coordinate one run in this process; leaves bytes.csv, network.toml, summary.json. The exit code."""
+    settings = SessionSettings(
+        weights={agent: network.topology.row(agent) for agent in network.agents},
+        parameters={agent: network.parameters(agent) for agent in network.agents},
+        rounds=network.rounds,
+        window=network.window,
+        patience=network.patience,
+        gather_seconds=wait,
+        stop_change=network.stop.change,
+        supervised=launch,
+    )
+    not_private = experiment.reasons(network)
+    out.mkdir(parents=True, exist_ok=True)
+    with (
+        Ledger(out / "bytes.csv", network.neighbours) as ledger,
+        Display(console, console.quiet) as display,
+    ):
+
+        def listening(endpoint: str, supervisor: Supervisor) -> None:
+            (out / "network.toml").write_text(network.to_toml(), encoding="utf-8")
+            for reason in not_private:
+                display.note(f"NOT PRIVATE: {reason}")
+            if launch:
+                commands = agent_commands(network, endpoint, out, experiment)
+                supervisor.start(commands, {a: agent_folder(out, a) / "log.txt" for a in commands})
+            else:
+                display.note(f"listening on {endpoint}")
+
+        notify = (lambda _text: None) if launch else display.note  # our own agents' arrival is no news
+        session = coordinate(settings, bind, ledger, Hooks(notify, display.update, listening))
+    write_summary(summarise(network, session, ledger, not_private), out)
+    if session.failure:
+        raise RunError(session.failure.reason, session.failure.exit_code)
+    if not launch:
+        show(read_summary(out) or {}, out, console)
+    return 0
+
+
+def run_here(
+    network: Network, out: Path, experiment: Experiment, console: Console, *, search: Path, comparing: bool
+) -> int:
+    """`cpgt run`: all processes on this machine, then what only the holder of all files can compute."""
+    code = run_coordinator(network, out, experiment, quiet=console.quiet, path=search)
+    for agent in network.agents:
+        pack(agent_folder(out, agent))  # of an agent that was killed
+    summary = read_summary(out)
+    if summary is None:
+        return code if code > 0 else 1
+    if experiment.observe and summary["rounds"]:
+        summary["residual"]["observed"] = _observed(network, out)
+    if code == 0 and comparing and network.compressor.kind != "identity" and len(network.agents) > 1:
+        twin = _measure_twin(network, summary["dimension"], out / "uncompressed", search)
+        if twin:
+            summary["uncompressed"] = compare(summary, twin)
+    write_summary(summary, out)
+    show(summary, out, console)
+    return code if code >= 0 else 1
+
+
+def _observed(network: Network, out: Path) -> dict[str, float] | None:
+    files = {agent: agent_folder(out, agent) / "data.npz" for agent in network.agents}
+    objectives = build_objectives(network, files if network.synthetic else {})
+    traces = [agent_folder(out, agent) / "trace.npz" for agent in network.agents]
+    try:
+        return observed_residual(objectives, traces)
+    except ValueError:
+        return None  # no unique optimum to measure from
+
+
+def _measure_twin(network: Network, dimension: int, out: Path, search: Path) -> dict[str, object] | None:
+    """Run the same network uncompressed, over real sockets. Its objectives are zero and its noise is its own,
+    so that it touches no data and spends no privacy."""
+    twin = network.model_copy(
+        update={
+            "name": f"{network.name}-uncompressed",
+            "rounds": min(network.rounds, TWIN_ROUNDS),
+            "algorithm": network.algorithm.model_copy(update={"kind": "cpgt"}),
+            "compressor": Choice(kind="identity"),
+            "objective": Choice.model_validate({"kind": "idle", "dimension": dimension}),
+            "data": None,
+            "synthetic": None,
+            "stop": StopSection(),
+        }
+    )
+    out.mkdir()
+    if run_coordinator(twin, out, Experiment(), quiet=True, path=search):
+        return None
+    return read_summary(out)

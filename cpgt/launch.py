@@ -1,0 +1,95 @@
+"""Starting a network on this machine: one coordinator process, which starts one process for each agent.
+
+Both through the same commands that one would type on separate machines.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+
+from agent.objectives import is_code
+from cpgt.network import Network
+from cpgt.problem import write_data
+
+CPGT = (sys.executable, "-m", "cpgt")
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """What is convenient for an experiment and gives privacy away."""
+
+    seed: int | None = None
+    observe: bool = False
+
+    def reasons(self, network: Network) -> list[str]:
+        """Why a run is not private; empty when nothing is known against it."""
+        found = []
+        if self.seed is not None:
+            found.append(f"seed {self.seed} was given: anyone who knows it can take the noise off")
+        if self.observe:
+            found.append("states are observed: every agent writes its private x, y and noise to a file")
+        if not network.noisy:
+            found.append("some messages carry no noise (noise.s_x or noise.s_y is 0)")
+        return found
+
+    def flags(self) -> list[str]:
+        return [*(["--seed", str(self.seed)] if self.seed is not None else []), *["--observe"] * self.observe]
+
+
+def agent_folder(out: Path, agent: int) -> Path:
+    return out / "agents" / str(agent)
+
+
+def agent_commands(
+    network: Network, endpoint: str, out: Path, experiment: Experiment
+) -> dict[int, Sequence[str]]:
+    """The command line of each agent; synthetic data is made here, one file for each."""
+    files = write_data(network, out / "agents") if network.synthetic else {}
+    commands = {}
+    for agent in network.agents:
+        command = [*CPGT, "agent", str(agent), "--coordinator", endpoint]
+        data = files.get(agent) or network.data_file(agent)
+        command += ["--data", str(data)] if data else []
+        command += ["--objective", network.objective.kind] if is_code(network.objective.kind) else []
+        command += ["--out", str(agent_folder(out, agent)), *experiment.flags()]
+        commands[agent] = command
+    return commands
+
+
+def run_coordinator(network: Network, out: Path, experiment: Experiment, *, quiet: bool, path: Path) -> int:
+    """Run a coordinator with its agents as processes; its exit code. Ctrl-C is passed on to it."""
+    file = out / "network.toml"
+    file.write_text(network.to_toml(), encoding="utf-8")
+    command = [*CPGT, "coordinator", str(file), "--bind", "tcp://127.0.0.1:*", "--out", str(out), "--launch"]
+    command += [*experiment.flags(), *["--quiet"] * quiet]
+    search = [str(path), os.environ.get("PYTHONPATH", "")]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, search))}
+    # a session of its own: the terminal's Ctrl-C reaches us alone, and we pass it on
+    process = subprocess.Popen(command, env=environment, start_new_session=True)
+
+    def pass_on(_number: int, _frame: FrameType | None) -> None:
+        process.send_signal(signal.SIGINT)
+
+    before = {number: signal.signal(number, pass_on) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        code = process.wait()
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        _sweep(process.pid)
+    return code
+
+
+def _sweep(session: int) -> None:
+    """End whatever a coordinator that was killed has left behind."""
+    try:
+        os.killpg(session, signal.SIGKILL)
+    except ProcessLookupError:
+        return

@@ -1,0 +1,71 @@
+"""The agents' objectives when one person holds all the data: synthetic data, and the solutions to compare with.
+
+Nothing here is part of a private run: it is for experiments in which somebody may see everything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import NoConvergence, newton_krylov
+
+from agent.objectives import Objective, build_objective, load_data
+from cpgt.network import Network
+
+Floats = NDArray[np.float64]
+
+
+def make_data(network: Network, agent: int) -> dict[str, Floats]:
+    """The synthetic data of one agent, the same for the same network and agent."""
+    synthetic = network.synthetic
+    if synthetic is None:
+        raise ValueError(f"{network.name} has no synthetic section: each agent brings its own data")
+    rng = np.random.default_rng((synthetic.seed, agent))
+    A = rng.standard_normal((synthetic.rows, synthetic.dimension))
+    return {"A": A, "b": rng.standard_normal(synthetic.rows)}
+
+
+def write_data(network: Network, folder: Path) -> dict[int, Path]:
+    """One file for each agent, readable by its owner only."""
+    paths = {}
+    for agent in network.agents:
+        path = folder / str(agent) / "data.npz"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch(mode=0o600)
+        np.savez(path, allow_pickle=False, **make_data(network, agent))
+        paths[agent] = path
+    return paths
+
+
+def build_objectives(network: Network, files: dict[int, Path]) -> list[Objective]:
+    """Every agent's objective: from its file, from synthetic data, or from no data at all."""
+    objectives = []
+    for agent in network.agents:
+        if network.synthetic and agent not in files:
+            data = make_data(network, agent)
+        else:
+            data = load_data(files.get(agent) or network.data_file(agent))
+        objectives.append(build_objective(network.objective.kind, network.objective.options, data))
+    return objectives
+
+
+def solve(objectives: Sequence[Objective], noise_sum: Floats | float = 0.0) -> Floats:
+    """The x at which the gradients sum to -noise_sum: the optimum, or with all eta_y the network's limit."""
+
+    def total(x: Floats) -> Floats:
+        return np.sum([objective.gradient(x) for objective in objectives], axis=0) + noise_sum
+
+    start = np.zeros(objectives[0].dimension)
+    scale = float(np.linalg.norm(total(start)))
+    if scale == 0.0:
+        return start
+    for tolerance in (1e-13, 1e-10):
+        try:
+            found = newton_krylov(total, start, f_tol=tolerance * scale, tol_norm=np.linalg.norm, maxiter=200)
+            return np.asarray(found, dtype=np.float64)
+        except NoConvergence:
+            continue
+    raise ValueError("the sum of the objectives has no minimum that could be found; is it strongly convex?")

@@ -1,0 +1,194 @@
+"""What a run leaves behind in words and figures: summary.json, and the table a person reads."""
+
+from __future__ import annotations
+
+import json
+import platform
+from collections.abc import Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from agent.objectives import Objective
+from coordinator.ledger import LAYERS, Ledger
+from coordinator.session import INTERRUPTED, Session
+from cpgt.network import Network
+from cpgt.problem import solve
+
+PACKAGES = ("cpgt", "numpy", "pyzmq", "msgpack", "cryptography")
+
+
+def summarise(
+    network: Network, session: Session, ledger: Ledger, not_private: Sequence[str]
+) -> dict[str, Any]:
+    """What the coordinator knows: public parameters, public references, bytes."""
+    failure = session.failure
+    seconds = (session.ended or 0.0) - (session.started or 0.0) if session.started else 0.0
+    status = "completed" if failure is None else "failed"
+    return {
+        "status": "interrupted" if failure and failure.exit_code == INTERRUPTED else status,
+        "error": failure.reason if failure else None,
+        "not_private": list(not_private),
+        "network": network.model_dump(exclude_none=True, mode="json"),
+        "versions": {"python": platform.python_version(), **{name: version(name) for name in PACKAGES}},
+        "agents": len(network.agents),
+        "dimension": session.dimension,
+        "rounds": session.round,
+        "seconds": seconds,
+        "rounds_per_second": session.round / seconds if seconds > 0 else None,
+        "residual": _public_residual(session),
+        "bytes": _bytes(ledger),
+    }
+
+
+def _public_residual(session: Session) -> dict[str, Any]:
+    references = [m.finished.reference for _, m in sorted(session.members.items()) if m.finished]
+    if not references or not all(references):
+        return {"change": session.change}
+    stacked = np.array(references)
+    mean = stacked.mean(axis=0)
+    return {
+        "change": session.change,
+        "disagreement": float(np.linalg.norm(stacked - mean)),
+        "public_result": mean.tolist(),
+    }
+
+
+def _bytes(ledger: Ledger) -> dict[str, Any]:
+    edges = [
+        {
+            "sender": sender,
+            "receiver": receiver,
+            "rounds": total.rounds,
+            "total": total.bytes,
+            "per_round": {layer: total.bytes[layer] / max(total.rounds, 1) for layer in LAYERS},
+        }
+        for (sender, receiver), total in ledger.edges.items()
+    ]
+    rounds = max((total.rounds for total in ledger.edges.values()), default=0)
+    return {
+        "total": {layer: ledger.total(layer) for layer in LAYERS},
+        "per_round": {layer: ledger.total(layer) / max(rounds, 1) for layer in LAYERS},
+        "edges": edges,
+        "resent": ledger.resent,
+        "reconciled": not ledger.unreconciled,
+    }
+
+
+def observed_residual(objectives: Sequence[Objective], traces: Sequence[Path]) -> dict[str, float]:
+    """How far the agents are from their limit and from the optimum, for whoever holds all files."""
+    loaded = [np.load(path) for path in traces]
+    rounds = min(len(trace["eta_y"]) for trace in loaded)
+    x = np.stack([trace["x"][rounds] for trace in loaded])
+    noise = np.sum([trace["eta_y"][:rounds].sum(axis=0) for trace in loaded], axis=0)
+    limit, optimum = solve(objectives, noise), solve(objectives)
+    return {
+        "distance_to_limit": float(np.linalg.norm(x - limit)),
+        "relative_to_limit": float(np.linalg.norm(x - limit) / np.linalg.norm(np.tile(limit, (len(x), 1)))),
+        "distance_to_optimum": float(np.linalg.norm(x - optimum)),
+        "limit_to_optimum": float(np.linalg.norm(np.tile(limit - optimum, (len(x), 1)))),
+    }
+
+
+def compare(compressed: dict[str, Any], uncompressed: dict[str, Any]) -> dict[str, Any]:
+    """The measured traffic of a twin network that sends everything."""
+    ours, theirs = compressed["bytes"]["per_round"], uncompressed["bytes"]["per_round"]
+    return {
+        "rounds": uncompressed["rounds"],
+        "rounds_per_second": uncompressed["rounds_per_second"],
+        "per_round": theirs,
+        "saving": {layer: theirs[layer] / ours[layer] if ours[layer] else None for layer in LAYERS},
+    }
+
+
+def write_summary(summary: dict[str, Any], out: Path) -> None:
+    """Whole or not at all."""
+    partial = out / "summary.json.part"
+    partial.write_text(json.dumps(summary, indent=2) + "\n", encoding="utf-8")
+    partial.replace(out / "summary.json")
+
+
+def read_summary(out: Path) -> dict[str, Any] | None:
+    path = out / "summary.json"
+    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
+
+
+def show(summary: dict[str, Any], out: Path, console: Console) -> None:
+    speed = summary["rounds_per_second"]
+    console.print(
+        f"\n[bold]{summary['network']['name']}[/]: {summary['agents']} agents, "
+        f"d = {summary['dimension']}, {summary['rounds']:,} rounds"
+        + (f", {speed:,.0f} rounds/s" if speed else "")
+        + ("" if summary["status"] == "completed" else f" ({summary['status']})")
+    )
+    if summary["dimension"] is not None:
+        console.print(_accuracy_table(summary["residual"]))
+        console.print(_edge_table(summary))
+    if "uncompressed" in summary:
+        console.print(_comparison_table(summary))
+    for reason in summary["not_private"]:
+        console.print(f"[bold red]NOT PRIVATE[/]: {reason}", highlight=False)
+    console.print(f"files: {out}", highlight=False, soft_wrap=True)
+
+
+def _accuracy_table(residual: dict[str, Any]) -> Table:
+    table = Table("how close", "distance", "what it means", title_justify="left")
+    observed = residual.get("observed")
+    if observed:
+        table.add_row(
+            "agents to their limit", _short(observed["distance_to_limit"]), "|x(K) - x_inf|: convergence"
+        )
+        table.add_row(
+            "limit to the optimum",
+            _short(observed["limit_to_optimum"]),
+            "|x_inf - x*|: the price of the noise",
+        )
+        table.add_row(
+            "agents to the optimum", _short(observed["distance_to_optimum"]), "|x(K) - x*|: both together"
+        )
+    if residual["change"] is not None:
+        table.add_row("last public message", _short(residual["change"]), "how far the references still move")
+    if "disagreement" in residual:
+        table.add_row(
+            "public disagreement", _short(residual["disagreement"]), "x^c of the agents from their mean"
+        )
+    return table
+
+
+def _edge_table(summary: dict[str, Any]) -> Table:
+    """Every neighbour gets the same frames, so one row for each sender says it all."""
+    table = Table("bytes a round on each edge", *LAYERS)
+    rows: dict[int, tuple[list[int], dict[str, float]]] = {}
+    for edge in summary["bytes"]["edges"]:
+        rows.setdefault(edge["sender"], ([], edge["per_round"]))[0].append(edge["receiver"])
+    shown = list(rows.items())[:MOST_ROWS]
+    for sender, (receivers, sizes) in shown:
+        peers = ", ".join(map(str, receivers[:MOST_ROWS])) + (" ..." if len(receivers) > MOST_ROWS else "")
+        table.add_row(f"{sender} -> {peers}", *(f"{sizes[layer]:.1f}" for layer in LAYERS))
+    if len(rows) > len(shown):
+        table.add_row(f"... {len(rows) - len(shown)} more in summary.json", *[""] * len(LAYERS))
+    return table
+
+
+def _comparison_table(summary: dict[str, Any]) -> Table:
+    other = summary["uncompressed"]
+    table = Table(f"bytes a round, all {len(summary['bytes']['edges'])} edges", *LAYERS)
+    ours = summary["bytes"]["per_round"]
+    table.add_row("this network", *(f"{ours[layer]:,.0f}" for layer in LAYERS))
+    table.add_row(
+        f"uncompressed (measured, {other['rounds']:,} rounds)",
+        *(f"{other['per_round'][layer]:,.0f}" for layer in LAYERS),
+    )
+    table.add_row("saving", *(f"{other['saving'][layer]:.2f} x" for layer in LAYERS))
+    return table
+
+
+MOST_ROWS = 12
+
+
+def _short(value: float) -> str:
+    return f"{value:.3g}"

@@ -1,0 +1,108 @@
+"""What a network may look like: a connected graph, and weights that mix without bias.
+
+Agents are numbered 1..n. Both classes check themselves when made, so a bad graph or a bad W never exists.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+TOLERANCE = 1e-9  # how far a row or column sum may be from 1: rounding, not modelling
+
+
+class TopologyError(ValueError):
+    """A graph or a weight matrix that the algorithms could not run on."""
+
+
+@dataclass(frozen=True)
+class Graph:
+    """A connected, undirected graph on agents 1..n, without loops; edges as sorted pairs."""
+
+    agents: int
+    edges: tuple[tuple[int, int], ...]
+
+    def __post_init__(self) -> None:
+        if self.agents < 1:
+            raise TopologyError(f"a network needs at least 1 agent, not {self.agents}")
+        object.__setattr__(self, "edges", tuple(sorted({self._edge(pair) for pair in self.edges})))
+        unreached = set(range(1, self.agents + 1)) - self._reached_from_first()
+        if unreached:
+            names = ", ".join(map(str, sorted(unreached)))
+            raise TopologyError(f"the graph is not connected: no path from agent 1 to {names}; add edges")
+
+    def _edge(self, pair: Iterable[int]) -> tuple[int, int]:
+        first, second = sorted(int(end) for end in pair)
+        if first == second:
+            raise TopologyError(f"edge {first}-{second} joins an agent to itself; remove it")
+        if first < 1 or second > self.agents:
+            raise TopologyError(f"edge {first}-{second} names an agent outside 1..{self.agents}")
+        return first, second
+
+    def _reached_from_first(self) -> set[int]:
+        reached, frontier = {1}, [1]
+        table = self._adjacency()
+        while frontier:
+            new = table[frontier.pop()] - reached
+            reached |= new
+            frontier.extend(new)
+        return reached
+
+    def _adjacency(self) -> dict[int, set[int]]:
+        table: dict[int, set[int]] = {agent: set() for agent in range(1, self.agents + 1)}
+        for first, second in self.edges:
+            table[first].add(second)
+            table[second].add(first)
+        return table
+
+    @property
+    def degrees(self) -> NDArray[np.int64]:
+        return np.array([len(peers) for peers in self._adjacency().values()], dtype=np.int64)
+
+    def neighbours(self, agent: int) -> tuple[int, ...]:
+        return tuple(sorted(self._adjacency()[agent]))
+
+
+@dataclass(frozen=True, eq=False)
+class Topology:
+    """A graph with its weight matrix W: doubly stochastic, positive exactly on edges and diagonal."""
+
+    graph: Graph
+    weights: NDArray[np.float64]
+
+    def __post_init__(self) -> None:
+        W = np.array(self.weights, dtype=np.float64)
+        n = self.graph.agents
+        if W.shape != (n, n):
+            raise TopologyError(f"W has shape {W.shape}, but {n} agents need ({n}, {n})")
+        if not np.isfinite(W).all():
+            raise TopologyError("W holds a value that is not finite")
+        self._check_support(W)
+        for axis, name in ((1, "row"), (0, "column")):
+            sums = W.sum(axis=axis)
+            worst = int(np.abs(sums - 1).argmax())
+            if abs(sums[worst] - 1) > TOLERANCE:
+                raise TopologyError(
+                    f"W is not doubly stochastic: {name} {worst + 1} sums to {sums[worst]:.6g}, not 1"
+                )
+        W.flags.writeable = False
+        object.__setattr__(self, "weights", W)
+
+    def _check_support(self, W: NDArray[np.float64]) -> None:
+        wanted = np.eye(self.graph.agents, dtype=bool)
+        for first, second in self.graph.edges:
+            wanted[first - 1, second - 1] = wanted[second - 1, first - 1] = True
+        wrong = np.argwhere((W > 0) != wanted)
+        wrong = wrong if wrong.size else np.argwhere(W < 0)
+        if wrong.size:
+            i, j = wrong[0]
+            rule = "must be positive (an edge or the diagonal)" if wanted[i, j] else "must be 0 (no edge)"
+            raise TopologyError(f"W[{i + 1}, {j + 1}] = {W[i, j]:.6g} {rule}")
+
+    def row(self, agent: int) -> dict[int, float]:
+        """The weights agent `agent` gives to itself and to each neighbour."""
+        peers = (agent, *self.graph.neighbours(agent))
+        return {peer: float(self.weights[agent - 1, peer - 1]) for peer in sorted(peers)}

@@ -1,0 +1,52 @@
+"""Weight matrices for a graph, all symmetric and doubly stochastic by construction."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from topologies.topology import Graph, Topology, TopologyError
+
+
+def _with_diagonal(W: NDArray[np.float64]) -> NDArray[np.float64]:
+    np.fill_diagonal(W, 1.0 - W.sum(axis=1))
+    return W
+
+
+def metropolis(graph: Graph) -> Topology:
+    """w_ij = 1 / (1 + max(degree i, degree j)): needs only what two neighbours know of each other."""
+    W = np.zeros((graph.agents, graph.agents))
+    degrees = graph.degrees
+    for i, j in graph.edges:
+        W[i - 1, j - 1] = W[j - 1, i - 1] = 1.0 / (1.0 + max(degrees[i - 1], degrees[j - 1]))
+    return Topology(graph, _with_diagonal(W))
+
+
+def max_degree(graph: Graph) -> Topology:
+    """w_ij = 1 / (1 + largest degree) on every edge."""
+    W = np.zeros((graph.agents, graph.agents))
+    for i, j in graph.edges:
+        W[i - 1, j - 1] = W[j - 1, i - 1] = 1.0 / (1.0 + graph.degrees.max())
+    return Topology(graph, _with_diagonal(W))
+
+
+def lazy(graph: Graph) -> Topology:
+    """Half Metropolis, half staying put: no negative eigenvalue."""
+    return Topology(graph, (np.eye(graph.agents) + metropolis(graph).weights) / 2.0)
+
+
+def given_weights(graph: Graph, matrix: Sequence[Sequence[float]]) -> Topology:
+    try:
+        W = np.array(matrix, dtype=np.float64)
+    except ValueError:
+        raise TopologyError("W must be a square list of rows of equal length") from None
+    return Topology(graph, W)
+
+
+WEIGHTS: dict[str, Callable[[Graph], Topology]] = {
+    "metropolis": metropolis,
+    "max-degree": max_degree,
+    "lazy": lazy,
+}

@@ -1,0 +1,110 @@
+"""The data plane: one agent's frames to all its neighbours, and theirs to it.
+
+`Carrier` is all that an agent sees of it. `ZmqCarrier` is the real one; `MemoryCarrier` is its twin for runs
+inside one process. Neither looks into a frame.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping
+from typing import Protocol
+
+import zmq
+
+from wire.errors import ProtocolError, WireError
+from wire.sockets import bind, open_socket
+
+SUBSCRIBED, UNSUBSCRIBED = 1, 0
+EVERYTHING = b""
+NAME_PREFIX = b"\xc1"  # a byte that starts no msgpack value, so that no frame ever matches a name topic
+LINGER_MS = 2000
+
+
+class Carrier(Protocol):
+    def publish(self, frame: bytes) -> None:
+        """Give the frame to every neighbour."""
+
+    def receive(self, timeout_ms: int) -> bytes | None:
+        """The next frame of any neighbour, or None when none came in time."""
+
+
+class ZmqCarrier:
+    """XPUB towards the neighbours, SUB from them.
+
+    Every neighbour gets the same bytes, so one send serves all. A subscriber also subscribes to a topic that
+    is never used, its own number behind NAME_PREFIX: by this the publisher knows who listens. XPUB_VERBOSE
+    lets every subscription through, so a neighbour that had to reconnect shows as a new subscription.
+    """
+
+    def __init__(self, context: zmq.Context[zmq.Socket[bytes]], endpoint: str) -> None:
+        self._out = open_socket(context, zmq.XPUB, LINGER_MS)
+        self._in = open_socket(context, zmq.SUB, 0)
+        self._out.set(zmq.XPUB_VERBOSE, 1)
+        self._out.set(zmq.XPUB_NODROP, 1)
+        self._receive_timeout = -1
+        try:
+            self.endpoint = bind(self._out, endpoint)
+        except WireError:
+            self.close()
+            raise
+
+    def connect(self, agent: int, endpoints: Mapping[int, str]) -> None:
+        self._in.subscribe(EVERYTHING)
+        self._in.subscribe(NAME_PREFIX + agent.to_bytes(4, "big"))
+        for endpoint in endpoints.values():
+            try:
+                self._in.connect(endpoint)
+            except zmq.ZMQError as error:
+                raise WireError(f"cannot connect to {endpoint}: {error}") from error
+
+    def publish(self, frame: bytes) -> None:
+        self._out.send(frame)
+
+    def receive(self, timeout_ms: int) -> bytes | None:
+        if timeout_ms != self._receive_timeout:
+            self._in.set(zmq.RCVTIMEO, timeout_ms)
+            self._receive_timeout = timeout_ms
+        try:
+            return self._in.recv()
+        except zmq.Again:
+            return None
+
+    def new_subscribers(self) -> list[int]:
+        """Which agents have subscribed, or subscribed again, since the last call."""
+        found = []
+        while True:
+            try:
+                event = self._out.recv(zmq.NOBLOCK)
+            except zmq.Again:
+                return found
+            if event[:1] == bytes((SUBSCRIBED,)) and event[1:2] == NAME_PREFIX:
+                if len(event) != 6:
+                    raise ProtocolError("a subscriber with a malformed name")
+                found.append(int.from_bytes(event[2:], "big"))
+
+    def close(self) -> None:
+        self._in.close()
+        self._out.close()
+
+
+class MemoryCarrier:
+    """The same frames through queues; `network` makes one for each agent."""
+
+    def __init__(self) -> None:
+        self._inbox: deque[bytes] = deque()
+        self._listeners: list[MemoryCarrier] = []
+
+    @classmethod
+    def network(cls, neighbours: Mapping[int, tuple[int, ...]]) -> dict[int, MemoryCarrier]:
+        carriers = {agent: cls() for agent in neighbours}
+        for agent, peers in neighbours.items():
+            carriers[agent]._listeners = [carriers[peer] for peer in peers]
+        return carriers
+
+    def publish(self, frame: bytes) -> None:
+        for listener in self._listeners:
+            listener._inbox.append(frame)
+
+    def receive(self, timeout_ms: int) -> bytes | None:  # noqa: ARG002  # nothing can arrive by waiting
+        return self._inbox.popleft() if self._inbox else None

@@ -1,0 +1,288 @@
+"""Everything that is ever said between processes, as frozen dataclasses that check themselves when made.
+
+Data plane, agent to neighbours:  [sender, round, payload]
+Control plane, agent to coordinator and back:  [protocol version, name of the message, fields ...]
+
+The coordinator receives Hello, Ready, Status, Report, Finished and Failed, and nothing else; what these may
+hold is what stands below. Serialised with msgpack; nothing on any socket is ever unpickled.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple, TypeAlias
+
+import msgpack
+
+from wire.errors import ProtocolError
+
+VERSION = 1
+MAX_ROUND = 2**32
+MAX_AGENTS = 2**16
+
+
+class DataMessage(NamedTuple):
+    """One round of one agent: the compressed, noised differences of all its channels."""
+
+    sender: int
+    round: int
+    payload: bytes
+
+
+def encode_data(sender: int, round_: int, payload: bytes) -> bytes:
+    return msgpack.packb((sender, round_, payload))
+
+
+def decode_data(frame: bytes) -> DataMessage:
+    fields = _unpack(frame)
+    if not isinstance(fields, list) or len(fields) != 3:
+        raise ProtocolError("data message that is not [sender, round, payload]")
+    sender, round_, payload = fields
+    if type(sender) is not int or type(round_) is not int or type(payload) is not bytes:
+        raise ProtocolError("data message with fields of the wrong type")
+    return DataMessage(sender, round_, payload)
+
+
+@dataclass(frozen=True)
+class Hello:
+    """Agent -> coordinator: I am here, and neighbours reach me at this endpoint."""
+
+    agent: int
+    endpoint: str
+
+    def __post_init__(self) -> None:
+        _whole("agent", self.agent, 0, MAX_AGENTS)
+        _text("endpoint", self.endpoint)
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """Coordinator -> agent: I am alive; these agents have not arrived yet (or are not ready yet)."""
+
+    missing: list[int]
+
+    def __post_init__(self) -> None:
+        _whole_numbers("missing", self.missing)
+
+
+@dataclass(frozen=True)
+class Refused:
+    """Coordinator -> agent: you cannot take part."""
+
+    reason: str
+
+    def __post_init__(self) -> None:
+        _text("reason", self.reason)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Coordinator -> agent: the public parameters, the neighbours' endpoints and this agent's row of W."""
+
+    agent: int
+    endpoints: dict[int, str]
+    weights: dict[int, float]
+    rounds: int
+    window: int
+    patience: float
+    parameters: dict[str, Any]
+
+    def __post_init__(self) -> None:
+        _whole("agent", self.agent, 1, MAX_AGENTS)
+        _whole("rounds", self.rounds, 1, MAX_ROUND)
+        _whole("window", self.window, 1, MAX_ROUND)
+        _number("patience", self.patience)
+        for name, mapping, check in (
+            ("endpoints", self.endpoints, _text),
+            ("weights", self.weights, _number),
+        ):
+            _mapping(name, mapping)
+            for peer, value in mapping.items():
+                _whole(f"{name} key", peer, 1, MAX_AGENTS)
+                check(f"{name}[{peer}]", value)
+        _mapping("parameters", self.parameters)
+        if set(self.weights) != {self.agent, *self.endpoints}:
+            raise ProtocolError("plan: weights must be given to the agent and to each neighbour")
+
+
+@dataclass(frozen=True)
+class Ready:
+    """Agent -> coordinator: objective built, neighbours connected; my problem has this dimension."""
+
+    dimension: int
+
+    def __post_init__(self) -> None:
+        _whole("dimension", self.dimension, 1, MAX_ROUND)
+
+
+@dataclass(frozen=True)
+class Grant:
+    """Coordinator -> agent: play rounds 0 .. until - 1; `last` says that no more will be granted."""
+
+    until: int
+    last: bool
+
+    def __post_init__(self) -> None:
+        _whole("until", self.until, 1, MAX_ROUND)
+        _flag("last", self.last)
+
+
+@dataclass(frozen=True)
+class Status:
+    """Agent -> coordinator, when a round takes long: I am alive, in this round, and wait for these agents."""
+
+    round: int
+    waiting_for: list[int]
+
+    def __post_init__(self) -> None:
+        _whole("round", self.round, 0, MAX_ROUND)
+        _whole_numbers("waiting_for", self.waiting_for)
+
+
+@dataclass(frozen=True)
+class Report:
+    """Agent -> coordinator, once a window: bytes sent in each round from `first` on, bytes received.
+
+    `change` is the norm of the last message sent: public, since the message was.
+    """
+
+    first: int
+    payload_bytes: list[int]
+    message_bytes: list[int]
+    received: dict[int, int]
+    resent: int
+    change: float
+
+    def __post_init__(self) -> None:
+        _whole("first", self.first, 0, MAX_ROUND)
+        _whole_numbers("payload_bytes", self.payload_bytes)
+        _whole_numbers("message_bytes", self.message_bytes)
+        if len(self.payload_bytes) != len(self.message_bytes):
+            raise ProtocolError("report: payload_bytes and message_bytes differ in length")
+        _mapping("received", self.received)
+        _whole_numbers("received", [*self.received, *self.received.values()])
+        _whole("resent", self.resent, 0, 2**63)
+        _number("change", self.change)
+
+
+@dataclass(frozen=True)
+class Finished:
+    """Agent -> coordinator: done after this many rounds; x^c, which its neighbours know already."""
+
+    rounds: int
+    reference: list[float]
+
+    def __post_init__(self) -> None:
+        _whole("rounds", self.rounds, 0, MAX_ROUND)
+        _list("reference", self.reference)
+        for value in self.reference:
+            _number("reference", value)
+
+
+@dataclass(frozen=True)
+class Failed:
+    """Agent -> coordinator: I cannot go on, and why."""
+
+    reason: str
+    exit_code: int
+
+    def __post_init__(self) -> None:
+        _text("reason", self.reason)
+        _whole("exit_code", self.exit_code, 1, 255)
+
+
+@dataclass(frozen=True)
+class Stop:
+    """Coordinator -> agent: leave. An empty reason means that all went well."""
+
+    reason: str
+
+    def __post_init__(self) -> None:
+        _text("reason", self.reason)
+
+
+FromAgent: TypeAlias = Hello | Ready | Status | Report | Finished | Failed
+FromCoordinator: TypeAlias = Waiting | Refused | Plan | Grant | Stop
+Control: TypeAlias = FromAgent | FromCoordinator
+
+_KINDS: dict[str, type[Any]] = {
+    kind.__name__: kind
+    for kind in (Hello, Ready, Status, Report, Finished, Failed, Waiting, Refused, Plan, Grant, Stop)
+}
+
+
+class VersionMismatch(ProtocolError):
+    """The peer speaks another version of the protocol."""
+
+    advice: ClassVar[str] = "install the same version of cpgt on every machine"
+
+    def __init__(self, theirs: object) -> None:
+        super().__init__(
+            f"the peer speaks protocol version {theirs}, this side version {VERSION}; {self.advice}"
+        )
+
+
+def encode_control(message: Control) -> bytes:
+    values = (getattr(message, field.name) for field in dataclasses.fields(message))
+    return msgpack.packb((VERSION, type(message).__name__, *values))
+
+
+def decode_control(frame: bytes) -> Control:
+    parts = _unpack(frame)
+    if not isinstance(parts, list) or len(parts) < 2:
+        raise ProtocolError("control message that is not [version, name, fields ...]")
+    version, name, *values = parts
+    if version != VERSION:
+        raise VersionMismatch(version)
+    kind = _KINDS.get(name) if isinstance(name, str) else None
+    if kind is None:
+        raise ProtocolError(f"control message of an unknown kind {name!r}")
+    if len(values) != len(dataclasses.fields(kind)):
+        raise ProtocolError(f"{name} with {len(values)} fields")
+    message: Control = kind(*values)
+    return message
+
+
+def _unpack(frame: bytes) -> Any:
+    try:
+        return msgpack.unpackb(frame, strict_map_key=False)
+    except (ValueError, TypeError, msgpack.UnpackException) as error:
+        raise ProtocolError(f"bytes that are not msgpack ({error})") from error
+
+
+def _whole(name: str, value: object, low: int, high: int) -> None:
+    if type(value) is not int or not low <= value <= high:
+        raise ProtocolError(f"{name} must be a whole number from {low} to {high}, not {value!r}")
+
+
+def _whole_numbers(name: str, values: object) -> None:
+    _list(name, values)
+    for value in values:  # type: ignore[attr-defined]  # _list has just checked it
+        _whole(name, value, 0, 2**63)
+
+
+def _number(name: str, value: object) -> None:
+    if type(value) not in (int, float) or not math.isfinite(value):  # type: ignore[arg-type]
+        raise ProtocolError(f"{name} must be a finite number, not {value!r}")
+
+
+def _flag(name: str, value: object) -> None:
+    if type(value) is not bool:
+        raise ProtocolError(f"{name} must be true or false, not {value!r}")
+
+
+def _text(name: str, value: object) -> None:
+    if type(value) is not str:
+        raise ProtocolError(f"{name} must be text, not {value!r}")
+
+
+def _list(name: str, value: object) -> None:
+    if type(value) is not list:
+        raise ProtocolError(f"{name} must be a list, not {value!r}")
+
+
+def _mapping(name: str, value: object) -> None:
+    if type(value) is not dict:
+        raise ProtocolError(f"{name} must be a map, not {value!r}")

@@ -1,0 +1,25 @@
+"""Opening and binding ZeroMQ sockets, with errors that a person can act on."""
+
+from __future__ import annotations
+
+import zmq
+
+from wire.errors import WireError
+
+
+def open_socket(context: zmq.Context[zmq.Socket[bytes]], kind: int, linger_ms: int) -> zmq.Socket[bytes]:
+    """A socket without queue limits (lock-step rounds bound the queues) that closes within `linger_ms`."""
+    socket = context.socket(kind)
+    socket.set_hwm(0)
+    socket.set(zmq.LINGER, linger_ms)
+    return socket
+
+
+def bind(socket: zmq.Socket[bytes], endpoint: str) -> str:
+    """Bind, and say where: the port may have been left open as `*`."""
+    try:
+        socket.bind(endpoint)
+    except zmq.ZMQError as error:
+        advice = "choose another port" if error.errno == zmq.EADDRINUSE else "is the address right?"
+        raise WireError(f"cannot listen on {endpoint}: {error.strerror.lower()}; {advice}") from error
+    return socket.get(zmq.LAST_ENDPOINT).rstrip(b"\0").decode()  # type: ignore[union-attr]
