@@ -3,8 +3,8 @@
 | symbol            | name                     | meaning                                             |
 |-------------------|--------------------------|-----------------------------------------------------|
 | x, y              | state.values[..., 0/1, :] | estimate; tracker of the average gradient           |
-| x^c, y^c          | state.reference          | what the neighbours believe x, y to be; public      |
-| sum_j w_ij (x_j^c - x_i^c) | state.disagreement | kept as one running sum: no copy per neighbour      |
+| gamma sum_j w_ij (x_j^c - x_i^c) | state.shared[PULL] | a running sum: no copy per neighbour        |
+| x^c, y^c          | state.shared[REFERENCE]  | what the neighbours believe x, y to be; public      |
 | eta_x, eta_y      | outgoing.noise           | Laplace, scale s q^k                                |
 | x^a, y^a          | outgoing.noised          | x + eta_x, y + eta_y; they stay in the state        |
 | C(x^a - x^c), ... | outgoing.message         | the only thing that leaves the agent                |
@@ -18,7 +18,7 @@ An algorithm is frozen parameters; all that changes is in the state that it is g
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -28,17 +28,17 @@ from agent.compressors import COMPRESSORS, Compressor, Floats, Identity
 from agent.errors import InputError
 from agent.noise import LaplaceNoise
 from agent.objectives import Objective
-from agent.randomness import Label, Randomness
+from agent.randomness import Label, Randomness, Rounds, Words, unit_uniform
 from wire.vectors import Vectors
 
 CHANNELS = 2
 X, Y = 0, 1
+PULL, REFERENCE = 0, 1
 
 
 class State(NamedTuple):
     values: Floats
-    reference: Floats
-    disagreement: Floats
+    shared: Floats
     gradient: Floats
 
 
@@ -64,38 +64,44 @@ class CPGT:
     def start(self, objective: Objective, x: Floats) -> State:
         gradient = objective.gradient(x)
         values = np.stack((x, gradient), axis=-2)
-        return State(values, np.zeros_like(values), np.zeros_like(values), gradient)
+        return State(values, np.zeros((2, *values.shape)), gradient)
+
+    def draws(self, words: Callable[[Label], Words], rounds: Rounds) -> Sequence[tuple[Floats, ...]]:
+        """Noise and dither of several rounds. (A compressor that needs no dither does not look at it.)"""
+        noise = self.noise.draw(words(Label.NOISE), rounds)
+        dither = unit_uniform(words(Label.DITHER)) if self.compressor.dithered else noise
+        return list(zip(noise, dither, strict=True))
 
     def outgoing(self, state: State, k: int, randomness: Randomness) -> Outgoing:
-        shape = state.values.shape
-        noise = self.noise.draw(randomness, k, shape)
+        noise, dither = randomness.draw(k, state.values.shape, self)
         noised = state.values + noise
-        dither = randomness.uniform(Label.DITHER, k, shape) if self.compressor.dithered else None
-        return Outgoing(noised, noise, self.compressor.compress(noised - state.reference, dither))
+        return Outgoing(noised, noise, self.compressor.compress(noised - state.shared[REFERENCE], dither))
 
     def absorb(
         self,
         state: State,
         outgoing: Outgoing,
         objective: Objective,
-        own_weight: float,
-        own: Vectors,
-        neighbours: Iterable[tuple[float, Vectors]],
+        stacks: Iterable[tuple[Floats, Vectors]],
     ) -> State:
-        """The next state. `own` is this agent's message as its neighbours decode it; their order matters
-        only for rounding, so callers keep it fixed."""
-        reference = state.reference.copy()
-        own.fold(reference, 1.0)
-        disagreement = state.disagreement.copy()
-        own.fold(disagreement, own_weight - 1.0)
-        for weight, message in neighbours:
-            message.fold(disagreement, weight)
-        values = outgoing.noised + self.gamma * disagreement
+        """The next state. `stacks` are all messages of the round as decoded, the agent's own among them, with
+        their columns of `mixing`; their order matters for rounding only, so callers keep it fixed."""
+        shared = state.shared.copy()
+        for weights, messages in stacks:
+            messages.fold(shared, weights)
+        values = outgoing.noised + shared[PULL]
         x, y = values[..., X, :], values[..., Y, :]
         x -= self.alpha * state.values[..., Y, :]
         gradient = objective.gradient(x)
         y += gradient - state.gradient
-        return State(values, reference, disagreement, gradient)
+        return State(values, shared, gradient)
+
+    def mixing(self, own: float, neighbours: Sequence[float]) -> Floats:
+        """How messages, the agent's own first, enter the shared sums: rows PULL and REFERENCE.
+
+        sum_j w_ij (m_j - m_i) gives a neighbour's message the weight w_ij and the own one w_ii - 1."""
+        pull = [self.gamma * weight for weight in (own - 1.0, *neighbours)]
+        return np.array([pull, [1.0, *[0.0] * len(neighbours)]])
 
 
 class Family(NamedTuple):
@@ -149,5 +155,6 @@ def start_point(kind: str, randomness: Randomness, shape: tuple[int, ...]) -> Fl
     if kind == "zeros":
         return np.zeros(shape)
     if kind == "uniform":
-        return randomness.uniform(Label.START, 0, shape)
+        words = randomness.words(Label.START, 0, (1, *shape[:-1], 1, shape[-1]))
+        return unit_uniform(words).reshape(shape)
     raise InputError(f"start must be 'zeros' or 'uniform', not {kind!r}")

@@ -5,7 +5,9 @@ A compressor gives the form in which the vector travels (`wire.vectors`); C(v) i
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import math
+from dataclasses import dataclass
+from functools import cache
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
@@ -16,12 +18,13 @@ from wire.payloads import MAX_BITS
 from wire.vectors import Dense, Quantized, Sparse, Vectors
 
 Floats = NDArray[np.float64]
+TINY = np.array(1e-300)  # added to a norm: nothing, unless it is 0
 
 
 class Compressor(Protocol):
     @property
     def dithered(self) -> bool:
-        """Whether `compress` needs numbers uniform on [0, 1), one for each coordinate."""
+        """Whether `compress` looks at its dither: numbers uniform on [0, 1), one for each coordinate."""
 
     def check(self, dimension: int) -> None:
         """Raise InputError where the compressor cannot work on vectors of this dimension."""
@@ -29,7 +32,7 @@ class Compressor(Protocol):
     def phi(self, dimension: int) -> float:
         """The contraction constant."""
 
-    def compress(self, v: Floats, dither: Floats | None) -> Vectors:
+    def compress(self, v: Floats, dither: Floats) -> Vectors:
         """C(v) in the form in which it travels."""
 
 
@@ -45,7 +48,7 @@ class Identity:
     def phi(self, dimension: int) -> float:  # noqa: ARG002  # the same for all
         return 0.0
 
-    def compress(self, v: Floats, dither: Floats | None) -> Dense:  # noqa: ARG002
+    def compress(self, v: Floats, dither: Floats) -> Dense:  # noqa: ARG002
         return Dense(v)
 
 
@@ -70,7 +73,7 @@ class TopK:
     def phi(self, dimension: int) -> float:
         return 1.0 - self.k / dimension
 
-    def compress(self, v: Floats, dither: Floats | None) -> Sparse:  # noqa: ARG002
+    def compress(self, v: Floats, dither: Floats) -> Sparse:  # noqa: ARG002
         largest = np.argpartition(-np.abs(v), self.k - 1, axis=-1)[..., : self.k]
         largest.sort(axis=-1)
         return Sparse(v.shape[-1], largest, np.take_along_axis(v, largest, axis=-1))
@@ -86,29 +89,40 @@ class Quantizer:
 
     bits: int
     dithered: ClassVar[bool] = True
-    steps: float = field(init=False)
 
     def __post_init__(self) -> None:
         if not 1 <= self.bits <= MAX_BITS:
             raise InputError(f"compressor.bits must be from 1 to {MAX_BITS}, not {self.bits}")
-        object.__setattr__(self, "steps", 2.0 ** (self.bits - 1))
+
+    @property
+    def steps(self) -> float:
+        return 2.0 ** (self.bits - 1)
 
     def check(self, dimension: int) -> None:
         pass
 
     def xi(self, dimension: int) -> float:
-        return 1.0 + min(dimension / self.steps**2, dimension**0.5 / self.steps)
+        return 1.0 + min(dimension / self.steps**2, math.sqrt(dimension) / self.steps)
 
     def phi(self, dimension: int) -> float:
         return 1.0 - 1.0 / self.xi(dimension)
 
-    def compress(self, v: Floats, dither: Floats | None) -> Quantized:
-        assert dither is not None
+    def compress(self, v: Floats, dither: Floats) -> Quantized:
+        fill, shrink = _quantizer_constants(self.bits, v.shape[-1])
         norm = np.sqrt(np.vecdot(v, v))[..., None]
-        relative = np.abs(v) * (self.steps / np.where(norm > 0, norm, np.inf))  # 0 where |v| = 0
-        # the minimum is for rounding only: |v_c| <= |v|, so a level above s is never meant
-        levels = np.copysign(np.minimum(np.floor(relative + dither), self.steps), v)
-        return Quantized(self.bits, norm / (self.xi(v.shape[-1]) * self.steps), levels)
+        # trunc(a + sign(a) u) = sign(a) floor(|a| + u)
+        levels = np.trunc(v * (fill / (norm + TINY)) + np.copysign(dither, v))
+        return Quantized(self.bits, norm * shrink, levels)
+
+
+@cache
+def _quantizer_constants(bits: int, dimension: int) -> tuple[Floats, Floats]:
+    """s, less by so little that rounding can never lift a level above s; and 1 / (xi s).
+
+    As arrays: numpy takes them faster than Python's own floats."""
+    quantizer = Quantizer(bits)
+    shrink = 1.0 / (quantizer.xi(dimension) * quantizer.steps)
+    return np.array(quantizer.steps * (1.0 - 2.0**-50)), np.array(shrink)
 
 
 COMPRESSORS: dict[str, type[Any]] = {"identity": Identity, "top-k": TopK, "quantize": Quantizer}

@@ -35,11 +35,11 @@ class LeastSquares:
     """f(x) = scale * |A x - b|^2."""
 
     def __init__(self, A: Floats, b: Floats, scale: float = 1.0) -> None:
-        self.A, self.b, self.scale = A, b, scale
         self.dimension = A.shape[1]
+        self._transposed, self._b, self._scaled = np.ascontiguousarray(A.T), b, 2.0 * scale * A
 
     def gradient(self, x: Floats) -> Floats:
-        gradient: Floats = (2.0 * self.scale) * ((x @ self.A.T - self.b) @ self.A)
+        gradient: Floats = (x @ self._transposed - self._b) @ self._scaled
         return gradient
 
 

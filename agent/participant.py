@@ -6,14 +6,13 @@ agents, then `collect` of all. Neighbours are at most one round ahead, so one ea
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
 
-from agent.algorithms import CHANNELS, CPGT, X, Y
+from agent.algorithms import CHANNELS, CPGT, REFERENCE, X, Y
 from agent.compressors import Floats
 from agent.errors import DivergedError, PeerError
 from agent.objectives import Objective
@@ -24,7 +23,7 @@ from wire.messages import decode_data, encode_data
 from wire.payloads import decode, encode
 from wire.vectors import Vectors
 
-RETAINED = 2  # a neighbour may still wait for the round before the one just sent
+TOGETHER = 4096  # coordinates decoded in one go: enough to hide numpy's cost per call
 
 
 class Recorder(Protocol):
@@ -45,10 +44,6 @@ class Meter:
     received: dict[int, int] = field(default_factory=dict)
     resent: int = 0
 
-    def sent(self, payload: bytes, frame: bytes) -> None:
-        self.payload.append(len(payload))
-        self.message.append(len(frame))
-
     def next_window(self) -> Meter:
         return Meter(first=self.first + len(self.payload), received=dict.fromkeys(self.received, 0))
 
@@ -68,13 +63,14 @@ class Participant:
         self.agent = agent
         self.round = 0
         self.meter = Meter(received=dict.fromkeys((peer for peer in weights if peer != agent), 0))
-        self._own_weight = weights[agent]
-        self._weights = {peer: weight for peer, weight in sorted(weights.items()) if peer != agent}
+        self._neighbours = [peer for peer in sorted(weights) if peer != agent]
+        self._mixing = algorithm.mixing(weights[agent], [weights[peer] for peer in self._neighbours])
         self._algorithm, self._objective = algorithm, objective
         self._randomness, self._carrier, self._recorder = randomness, carrier, recorder
-        self._here: dict[int, Vectors] = {}
-        self._early: dict[int, Vectors] = {}
-        self._retained: list[bytes] = []
+        self._here: dict[int, bytes] = {}
+        self._early: dict[int, bytes] = {}
+        self._retained = (b"", b"")  # a neighbour may still wait for the round before the one just sent
+        self._together = max(1, TOGETHER // (CHANNELS * objective.dimension))
         self.state = algorithm.start(objective, x)
         if recorder:
             recorder.state(self.state.values)
@@ -82,81 +78,103 @@ class Participant:
     @property
     def reference(self) -> Floats:
         """x^c, which the neighbours know."""
-        return self.state.reference[X]
+        reference: Floats = self.state.shared[REFERENCE, X]
+        return reference
 
     @property
     def change(self) -> float:
         """The norm of the last message: how far the public references moved."""
-        return float(np.linalg.norm(self._own.dense())) if self.round else 0.0
+        if not self.round:
+            return 0.0
+        return float(np.linalg.norm(decode([self._payload], CHANNELS, self._objective.dimension).dense()))
 
     @property
     def waiting_for(self) -> list[int]:
-        return [peer for peer in self._weights if peer not in self._here]
+        return [peer for peer in self._neighbours if peer not in self._here]
+
+    def check(self) -> None:
+        """Encoding notices a message that is not finite; this, now and then, a state that sends no such."""
+        if not np.isfinite(self.state.values).all():
+            raise self._diverged()
 
     def send(self) -> None:
         """Compute and publish this round's message."""
         self._outgoing = self._algorithm.outgoing(self.state, self.round, self._randomness)
         try:
-            payload = encode(self._outgoing.message)
+            self._payload = encode(self._outgoing.message)
         except WireError:
             raise self._diverged() from None
-        frame = encode_data(self.agent, self.round, payload)
+        frame = encode_data(self.agent, self.round, self._payload)
         self._carrier.publish(frame)
-        self.meter.sent(payload, frame)
-        self._retained = [*self._retained[1 - RETAINED :], frame]
-        # what is sent is what is used: the sender, too, applies the decoded message
-        self._own = decode(payload, CHANNELS, self._objective.dimension)
+        self.meter.payload.append(len(self._payload))
+        self.meter.message.append(len(frame))
+        self._retained = (self._retained[-1], frame)
 
     def collect(self, idle: Callable[[], None], poll_ms: int) -> None:
         """Wait for every neighbour's message of this round, then step. `idle` is called while none comes."""
-        while len(self._here) < len(self._weights):
-            frame = self._carrier.receive(poll_ms)
+        here, k, degree = self._here, self.round, len(self._neighbours)
+        receive, received = self._carrier.receive, self.meter.received
+        while len(here) < degree:
+            frame = receive(poll_ms)
             if frame is None:
                 idle()
-            else:
-                self._accept(frame)
+                continue
+            try:
+                sender, round_, payload = decode_data(frame)
+            except ProtocolError as error:
+                raise PeerError(f"a neighbour sent a {error}") from None
+            box = here if round_ == k else self._box(sender, round_)
+            if sender not in received:
+                raise PeerError(f"agent {sender}, which is no neighbour, sent data")
+            if box is not None and sender not in box:
+                box[sender] = payload
+                received[sender] += len(frame)
         self._step()
+
+    def _box(self, sender: int, round_: int) -> dict[int, bytes] | None:
+        """Where a message that is not of this round belongs, if anywhere."""
+        if round_ == self.round + 1:
+            return self._early
+        if round_ < self.round:
+            return None  # a repetition, for somebody who had to reconnect
+        raise PeerError(f"agent {sender} sent round {round_} while this agent is in round {self.round}")
 
     def send_again(self) -> None:
         """For a neighbour that had to reconnect: the rounds it may have missed."""
-        for frame in self._retained:
+        for frame in filter(None, self._retained):
             self._carrier.publish(frame)
             self.meter.resent += len(frame)
 
-    def _accept(self, frame: bytes) -> None:
-        try:
-            sender, round_, payload = decode_data(frame)
-        except ProtocolError as error:
-            raise PeerError(f"a neighbour sent {error}") from None
-        if sender not in self._weights:
-            raise PeerError(f"agent {sender}, which is no neighbour, sent data")
-        if round_ < self.round:
-            return  # a repetition for somebody who had to reconnect
-        box = self._here if round_ == self.round else self._early
-        if round_ > self.round + 1:
-            raise PeerError(f"agent {sender} sent round {round_} while this agent is in round {self.round}")
-        if sender in box:
-            return
-        try:
-            box[sender] = decode(payload, CHANNELS, self._objective.dimension)
-        except ProtocolError as error:
-            raise PeerError(f"agent {sender} sent, in round {round_}, a {error}") from None
-        self.meter.received[sender] += len(frame)
-
     def _step(self) -> None:
-        here = self._here
-        neighbours = [(weight, here[peer]) for peer, weight in self._weights.items()]
-        self.state = self._algorithm.absorb(
-            self.state, self._outgoing, self._objective, self._own_weight, self._own, neighbours
-        )
+        self.state = self._algorithm.absorb(self.state, self._outgoing, self._objective, self._stacks())
         self._here, self._early = self._early, {}
         self.round += 1
-        flat = self.state.values.ravel()
-        if not math.isfinite(flat @ flat):
-            raise self._diverged()
         if self._recorder:
             self._recorder.noise(self._outgoing.noise[Y])
             self._recorder.state(self.state.values)
+
+    def _stacks(self) -> Iterator[tuple[Floats, Vectors]]:
+        """This round's messages, own one first, neighbours in order, as stacks with their weights.
+
+        What is sent is what is used: the own message, too, is decoded from its payload. Small messages that
+        are alike are decoded together, large ones one at a time, so that memory does not grow with degree.
+        """
+        payloads = [self._payload, *[self._here[peer] for peer in self._neighbours]]
+        if len(payloads) <= self._together and len(set(map(len, payloads))) == 1:
+            try:
+                stack = decode(payloads, CHANNELS, self._objective.dimension)
+            except ProtocolError:
+                pass  # one of them is bad: the loop below finds out which
+            else:
+                yield self._mixing, stack
+                return
+        for i, payload in enumerate(payloads):
+            try:
+                stack = decode([payload], CHANNELS, self._objective.dimension)
+            except ProtocolError as error:
+                peer = self._neighbours[i - 1]
+                raise PeerError(f"agent {peer} sent, in round {self.round}, a {error}") from None
+            yield self._mixing[:, i : i + 1], stack
 
     def _diverged(self) -> DivergedError:
         return DivergedError(

@@ -1,7 +1,8 @@
-"""The agent as a process: a thin shell around the life cycle that polls sockets and carries out what it says."""
+"""The agent as a process: a thin shell that polls sockets and does what the life cycle says."""
 
 from __future__ import annotations
 
+import gc
 import socket
 import time
 from collections.abc import Callable
@@ -61,6 +62,7 @@ def run_agent(settings: AgentSettings, notify: Callable[[str], None]) -> None:
     """Take part in one run, from Hello to the coordinator's Stop. Raises AgentError when it ends badly."""
     data = load_data(settings.data)
     local = _local_host(settings.coordinator)
+    gc.freeze()  # what is here now stays: no collection need look at it again
     with zmq.Context[zmq.Socket[bytes]]() as context:
         try:
             carrier = ZmqCarrier(context, settings.bind or f"tcp://{local}:*")
@@ -153,6 +155,7 @@ class _Shell:
             return
         played = self.participant.round
         if played % self.plan.window == 0 or (self.grant.last and played == self.grant.until):
+            self.participant.check()
             self._happens(Event.WINDOW_PLAYED)
             self._attend(0)
 
@@ -316,7 +319,7 @@ class _Shell:
         self._last_note = text
 
 
-class _Left(Exception):
+class _Left(Exception):  # noqa: N818  # not an error
     """The coordinator said stop in the middle of a round."""
 
 

@@ -1,4 +1,4 @@
-"""The yardstick: six processes on the paper's graph in lock-step over bare XPUB/SUB and msgpack, no mathematics.
+"""The yardstick: six processes on the paper's graph in lock-step, bare XPUB/SUB and msgpack, no mathematics.
 
 Run as a process: `python -m bench.lockstep AGENT ROUNDS` with the ports on standard input.
 """
@@ -36,9 +36,7 @@ def main(agent: int, rounds: int) -> None:
     context.destroy(linger=0)
 
 
-def _rounds(
-    agent: int, rounds: int, degree: int, out: zmq.Socket[bytes], into: zmq.Socket[bytes]
-) -> float:
+def _rounds(agent: int, rounds: int, degree: int, out: zmq.Socket[bytes], into: zmq.Socket[bytes]) -> float:
     begin, early = time.perf_counter(), 0
     for k in range(rounds):
         out.send(msgpack.packb((agent, k, PAYLOAD)))

@@ -1,1 +1,1 @@
-"""Brings agents together, holds the rounds, counts the bytes. Never sees a cost function, a state or noise."""
+"""Brings agents together, holds rounds, counts bytes. Never sees a cost function, a state or noise."""

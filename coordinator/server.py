@@ -84,9 +84,10 @@ def _serve(
         for happening in happenings:
             for instruction in session.happens(happening, now):
                 _carry_out(instruction, server, ledger, hooks)
-        if now - shown > PROGRESS_SECONDS or session.phase is Phase.DONE:
+        if now - shown > PROGRESS_SECONDS:
             shown = now
             hooks.progress(session, ledger)
+    hooks.progress(session, ledger)
     return session
 
 

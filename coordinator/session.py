@@ -142,13 +142,8 @@ class Session:
     def _dispatch(self, agent: int, message: FromAgent) -> None:
         handler = TABLE.get((self.phase, type(message)))
         if handler is None:
-            self._fail(
-                Failure(
-                    f"agent {agent} said {type(message).__name__} while the run was {self.phase.name.lower()}",
-                    PEER_FAILED,
-                    agent,
-                )
-            )
+            what, phase = type(message).__name__, self.phase.name.lower()
+            self._fail(Failure(f"agent {agent} said {what} while the run was {phase}", PEER_FAILED, agent))
         else:
             handler(self, agent, message)
 
@@ -193,13 +188,8 @@ class Session:
         if len(set(dimensions.values())) > 1:
             (one, d), *others = dimensions.items()
             two, e = next((a, e) for a, e in others if e != d)
-            self._fail(
-                Failure(
-                    f"the agents disagree on the dimension: agent {one} has d = {d}, agent {two} has d = {e}; "
-                    "all data files must have the same number of unknowns",
-                    BAD_INPUT,
-                )
-            )
+            reason = f"agent {one} has d = {d}, agent {two} has d = {e}; all data must have the same unknowns"
+            self._fail(Failure(f"the agents disagree on the dimension: {reason}", BAD_INPUT))
         elif len(dimensions) == len(self.settings.weights):
             self.phase, self.started = Phase.RUNNING, self._now
             self.dimension = message.dimension
@@ -208,13 +198,8 @@ class Session:
     def _report(self, agent: int, report: Report) -> None:
         member = self.members[agent]
         if report.first != member.reported:
-            self._fail(
-                Failure(
-                    f"agent {agent} reported from round {report.first}, not {member.reported}",
-                    PEER_FAILED,
-                    agent,
-                )
-            )
+            reason = f"agent {agent} reported from round {report.first}, not {member.reported}"
+            self._fail(Failure(reason, PEER_FAILED, agent))
             return
         member.reported += len(report.message_bytes)
         member.round = max(member.round, member.reported)
@@ -222,16 +207,16 @@ class Session:
         changes = self._changes.setdefault(member.reported, [])
         changes.append(report.change)
         if self.phase is Phase.RUNNING and len(changes) == len(self.members):
-            self.change = max(self._changes.pop(member.reported))
-            self._window_complete()
+            self._window_complete(max(self._changes.pop(member.reported)))
 
-    def _window_complete(self) -> None:
+    def _window_complete(self, change: float) -> None:
         """Grant one window more, or no more. It looks at nothing but this window, which all agents have
         reported, so that the last round does not depend on timing."""
+        self.change = change
+        tolerance = self.settings.stop_change
         if self.grant.last:
             return
-        tolerance = self.settings.stop_change
-        if tolerance is not None and self.change <= tolerance:
+        if tolerance is not None and change <= tolerance:
             self._grant(Grant(self.grant.until, True))
         else:
             self._grant_until(self.grant.until + self.settings.window)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from types import TracebackType
+from typing import Any
 
 from rich.console import Console
 from rich.filesize import decimal
@@ -52,7 +53,7 @@ class Display:
         if session.started is None:
             return
         elapsed = (session.ended or time.monotonic()) - session.started
-        fields = {
+        fields: dict[str, Any] = {
             "speed": f"{session.round / elapsed:,.0f}" if elapsed > 0 else "-",
             "bytes": decimal(ledger.total("zmtp")),
             "residual": "-" if session.change is None else f"{session.change:.2e}",

@@ -9,7 +9,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
@@ -49,7 +49,7 @@ def agent_folder(out: Path, agent: int) -> Path:
 
 def agent_commands(
     network: Network, endpoint: str, out: Path, experiment: Experiment
-) -> dict[int, Sequence[str]]:
+) -> Mapping[int, Sequence[str]]:
     """The command line of each agent; synthetic data is made here, one file for each."""
     files = write_data(network, out / "agents") if network.synthetic else {}
     commands = {}

@@ -1,4 +1,4 @@
-"""A whole network inside one process: the same participants over the in-memory carrier, for notebooks and tests.
+"""A whole network inside one process, over the in-memory carrier: for notebooks and tests.
 
 Under the same seed it gives the same bits, and the same bytes, as the network of processes.
 """
@@ -128,10 +128,14 @@ def _play(network: Network, participants: Sequence[Participant], rounds: int) ->
             participant.send()
         for participant in participants:
             participant.collect(_nobody_to_wait_for, 0)
-        if network.stop.change is not None and (k + 1) % network.window == 0 and last == rounds:
-            if max(p.change for p in participants) <= network.stop.change:
-                # a network of processes has granted this much when it learns that it may stop
-                last = min(rounds, k + 1 + (LOOK_AHEAD - 1) * network.window)
+        if (k + 1) % network.window:
+            continue
+        for participant in participants:
+            participant.check()
+        tolerance = network.stop.change if last == rounds else None
+        if tolerance is not None and max(p.change for p in participants) <= tolerance:
+            # a network of processes has granted this much when it learns that it may stop
+            last = min(rounds, k + 1 + (LOOK_AHEAD - 1) * network.window)
 
 
 def _nobody_to_wait_for() -> NoReturn:

@@ -1,4 +1,4 @@
-"""The agents' objectives when one person holds all the data: synthetic data, and the solutions to compare with.
+"""What one person who holds all the data can do: make it up, and solve the whole problem to compare with.
 
 Nothing here is part of a private run: it is for experiments in which somebody may see everything.
 """
@@ -56,7 +56,8 @@ def solve(objectives: Sequence[Objective], noise_sum: Floats | float = 0.0) -> F
     """The x at which the gradients sum to -noise_sum: the optimum, or with all eta_y the network's limit."""
 
     def total(x: Floats) -> Floats:
-        return np.sum([objective.gradient(x) for objective in objectives], axis=0) + noise_sum
+        gradient: Floats = np.sum([objective.gradient(x) for objective in objectives], axis=0) + noise_sum
+        return gradient
 
     start = np.zeros(objectives[0].dimension)
     scale = float(np.linalg.norm(total(start)))

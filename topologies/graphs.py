@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable
+from typing import Any
 
 import networkx as nx
 
@@ -12,7 +13,7 @@ from topologies.topology import Graph, TopologyError
 PAPER_EDGES = ((1, 2), (1, 4), (1, 6), (2, 3), (2, 5), (3, 4), (4, 5), (5, 6))
 
 
-def _from_networkx(graph: nx.Graph) -> Graph:
+def _from_networkx(graph: nx.Graph[Any]) -> Graph:
     nodes = {node: number for number, node in enumerate(sorted(graph.nodes), start=1)}
     return Graph(len(nodes), tuple((nodes[u], nodes[v]) for u, v in graph.edges if u != v))
 

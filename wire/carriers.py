@@ -72,7 +72,7 @@ class ZmqCarrier:
 
     def new_subscribers(self) -> list[int]:
         """Which agents have subscribed, or subscribed again, since the last call."""
-        found = []
+        found: list[int] = []
         while True:
             try:
                 event = self._out.recv(zmq.NOBLOCK)
