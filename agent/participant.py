@@ -6,6 +6,7 @@ agents, then `collect` of all. Neighbours are at most one round ahead, so one ea
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -94,7 +95,7 @@ class Participant:
 
     def check(self) -> None:
         """Encoding notices a message that is not finite; this, now and then, a state that sends no such."""
-        if not np.isfinite(self.state.values).all():
+        if not math.isfinite(np.vdot(self.state.values, self.state.values) + self.change):
             raise self._diverged()
 
     def send(self) -> None:

@@ -79,10 +79,10 @@ def run_agent(settings: AgentSettings, notify: Callable[[str], None]) -> None:
             with np.errstate(all="ignore"):  # a state that overflows is found and named, not warned about
                 shell.live()
         except AgentError as error:
-            control.send(Failed(str(error), error.exit_code))
+            control.send(Failed(str(error), error.exit_code, shell.round))
             raise
         except KeyboardInterrupt:
-            control.send(Failed("interrupted", INTERRUPTED))
+            control.send(Failed("interrupted", INTERRUPTED, shell.round))
             raise
         finally:
             shell.close()
@@ -137,6 +137,10 @@ class _Shell:
                 self._attend(POLL_MS)
         if self.stop_reason:
             raise PeerError(f"stopped by the coordinator: {self.stop_reason}")
+
+    @property
+    def round(self) -> int:
+        return self.participant.round if self.participant else 0
 
     def close(self) -> None:
         if self.trace:
@@ -303,11 +307,8 @@ class _Shell:
         self._say(Finished(self.participant.round, self.participant.reference.tolist()))
 
     def _pulse(self) -> None:
-        if self.participant is None:
-            self._say(Status(0, []))
-        else:
-            waiting = self.participant.waiting_for if self.phase is Phase.PLAYING else []
-            self._say(Status(self.participant.round, waiting))
+        playing = self.participant if self.phase is Phase.PLAYING else None
+        self._say(Status(self.round, playing.waiting_for if playing else []))
 
     def _say(self, message: Control) -> None:
         self.control.send(message)

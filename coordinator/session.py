@@ -241,6 +241,7 @@ class Session:
             self._conclude()
 
     def _failed(self, agent: int, failed: Failed) -> None:
+        self.members[agent].round = max(self.members[agent].round, failed.round)
         if self.phase is Phase.GATHERING and not self.settings.supervised:
             del self.members[agent]
             self._out.append(Note(f"agent {agent} left: {failed.reason}; it may come back"))
@@ -322,11 +323,12 @@ class Session:
 
     def _conclude(self) -> None:
         self.phase = Phase.DONE
-        if self.failure and self.failure.asks_round and self.failure.agent is not None:
-            peers = [p for p in self.settings.weights[self.failure.agent] if p != self.failure.agent]
-            known = [self.members[p].round for p in peers if p in self.members]
-            self.failure.reason += f" in round {max(known, default=0)}"
-            self.failure.asks_round = False
+        if self.failure and self.failure.agent in self.members:
+            # its neighbours, who waited for it, know how far it came
+            gone, peers = self.members[self.failure.agent], self.settings.weights[self.failure.agent]
+            gone.round = max(self.members[peer].round for peer in peers if peer in self.members)
+            if self.failure.asks_round:
+                self.failure.reason += f" in round {gone.round}"
 
     def _tell_all(self, message: Control) -> None:
         self._out += [Say(member.connection, message) for member in self.members.values()]

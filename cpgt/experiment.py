@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from pathlib import Path
 
 from rich.console import Console
@@ -76,8 +77,11 @@ def run_here(
     for agent in network.agents:
         pack(agent_folder(out, agent))  # of an agent that was killed
     summary = read_summary(out)
+    if code < 0:
+        killer = signal.Signals(-code).name
+        raise RunError(f"the coordinator was killed by {killer}; what it had written is in {out}", 1)
     if summary is None:
-        return code if code > 0 else 1
+        return code  # it has said why
     if experiment.observe and summary["rounds"]:
         summary["residual"]["observed"] = _observed(network, out)
     if code == 0 and comparing and network.compressor.kind != "identity" and len(network.agents) > 1:
@@ -86,7 +90,7 @@ def run_here(
             summary["uncompressed"] = compare(summary, twin)
     write_summary(summary, out)
     show(summary, out, console)
-    return code if code >= 0 else 1
+    return code
 
 
 def _observed(network: Network, out: Path) -> dict[str, float] | None:

@@ -67,6 +67,6 @@ def solve(objectives: Sequence[Objective], noise_sum: Floats | float = 0.0) -> F
         try:
             found = newton_krylov(total, start, f_tol=tolerance * scale, tol_norm=np.linalg.norm, maxiter=200)
             return np.asarray(found, dtype=np.float64)
-        except NoConvergence:
+        except (NoConvergence, ValueError):  # the second: a direction in which nothing changes
             continue
     raise ValueError("the sum of the objectives has no minimum that could be found; is it strongly convex?")

@@ -179,14 +179,16 @@ class Finished:
 
 @dataclass(frozen=True)
 class Failed:
-    """Agent -> coordinator: I cannot go on, and why."""
+    """Agent -> coordinator: I cannot go on, why, and in which round."""
 
     reason: str
     exit_code: int
+    round: int
 
     def __post_init__(self) -> None:
         _text("reason", self.reason)
         _whole("exit_code", self.exit_code, 1, 255)
+        _whole("round", self.round, 0, MAX_ROUND)
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """Vectors in the forms in which they travel. Rows lie on the last axis: shape (..., d).
 
 Messages that are decoded together are stacked on a first axis. `fold` adds weighted sums of a stack to
-running totals: totals[r] += sum_m weights[r, m] * stack[m], at a cost that grows with what is there, not with d.
+running totals: totals[r] += sum_m weights[r, m] * stack[m], at a cost that grows with what is there.
 """
 
 from __future__ import annotations

@@ -1,0 +1,119 @@
+"""Real processes over localhost. Everything a test starts is marked, and must be gone when the test ends."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+MARK = "CPGT_TEST_MARK"
+
+
+def until(condition: Callable[[], bool], seconds: float, what: str) -> None:
+    """Poll until the condition holds; fail, saying what was waited for, after the deadline."""
+    deadline, pause = time.monotonic() + seconds, threading.Event()
+    while not condition():
+        assert time.monotonic() < deadline, f"waited {seconds} s for {what}"
+        pause.wait(0.02)
+
+
+class Commands:
+    """Runs `cpgt` as a user would."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.mark = folder, uuid.uuid4().hex
+        self._started: list[subprocess.Popen[str]] = []
+
+    def start(self, *arguments: str | Path) -> subprocess.Popen[str]:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "cpgt", *map(str, arguments)],
+            cwd=self.folder,
+            env={**os.environ, MARK: self.mark, "COLUMNS": "200"},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        self._started.append(process)
+        return process
+
+    def run(self, *arguments: str | Path, timeout: float = 60) -> subprocess.CompletedProcess[str]:
+        process = self.start(*arguments)
+        out, err = process.communicate(timeout=timeout)
+        return subprocess.CompletedProcess(process.args, process.returncode, out, err)
+
+    def leftovers(self) -> list[psutil.Process]:
+        found = []
+        for process in psutil.process_iter():
+            try:
+                if process.environ().get(MARK) == self.mark and process.status() != psutil.STATUS_ZOMBIE:
+                    found.append(process)
+            except (psutil.NoSuchProcess, psutil.AccessDenied):
+                continue
+        return found
+
+    def agent(self, number: int) -> psutil.Process:
+        """The running process of one agent."""
+        for process in self.leftovers():
+            if process.cmdline()[1:5] == ["-m", "cpgt", "agent", str(number)]:
+                return process
+        raise AssertionError(f"agent {number} is not running")
+
+    def clean_up(self) -> None:
+        for started in self._started:
+            started.kill()
+            started.communicate()
+        for process in self.leftovers():
+            process.kill()
+
+
+@pytest.fixture
+def cpgt(tmp_path: Path) -> Iterator[Commands]:
+    commands = Commands(tmp_path)
+    try:
+        yield commands
+        left = [" ".join(process.cmdline()) for process in commands.leftovers()]
+        assert not left, f"processes left behind: {left}"
+    finally:
+        commands.clean_up()
+
+
+def summary_of(out: Path) -> dict[str, Any]:
+    loaded: dict[str, Any] = json.loads((out / "summary.json").read_text())
+    return loaded
+
+
+def rows_of(out: Path) -> list[list[int]]:
+    """bytes.csv without its header."""
+    lines = (out / "bytes.csv").read_text().splitlines()
+    assert lines[0] == "round,sender,receiver,payload,message,zmtp"
+    return [[int(field) for field in line.split(",")] for line in lines[1:]]
+
+
+def rounds_written(out: Path) -> int:
+    path = out / "bytes.csv"
+    lines = path.read_text().splitlines() if path.exists() else []
+    return int(lines[-1].split(",")[0]) if len(lines) > 1 and lines[-1].count(",") == 5 else 0
+
+
+def sets(*overrides: str) -> Sequence[str]:
+    return [word for override in overrides for word in ("--set", override)]
+
+
+def one_error_line(completed: subprocess.CompletedProcess[str]) -> str:
+    """What a user's mistake must give: a non-zero exit code, one line, no traceback."""
+    assert completed.returncode != 0
+    assert "Traceback" not in completed.stderr
+    lines = [line for line in completed.stderr.splitlines() if line.startswith("Error: ")]
+    assert len(lines) == 1, completed.stderr
+    return lines[0]

@@ -1,0 +1,233 @@
+"""Coordinator and agents started one by one, as on separate machines; and agents that do not belong."""
+
+from __future__ import annotations
+
+import re
+import signal
+import subprocess
+from pathlib import Path
+
+import msgpack
+import numpy as np
+import pytest
+import zmq
+
+from tests.system.conftest import Commands, one_error_line, rounds_written, rows_of, sets, summary_of, until
+
+
+class Hand:
+    """A coordinator that was started by hand, on a free port."""
+
+    def __init__(self, cpgt: Commands, *arguments: str) -> None:
+        self.cpgt = cpgt
+        self.process = cpgt.start(
+            "coordinator", "paper", "--bind", "tcp://127.0.0.1:*", "--out", "run", *arguments
+        )
+        assert self.process.stderr
+        line = self.process.stderr.readline()
+        while "listening on " not in line:
+            assert line, "the coordinator ended before it listened"
+            line = self.process.stderr.readline()
+        self.endpoint = line.split()[-1]
+
+    def agent(self, number: int, *arguments: str | Path) -> subprocess.Popen[str]:
+        return self.cpgt.start("agent", str(number), "--coordinator", self.endpoint, *arguments)
+
+    def wait_for(self, pattern: str) -> str:
+        """The next line of the coordinator that matches."""
+        assert self.process.stderr
+        for line in self.process.stderr:
+            if re.search(pattern, line):
+                return line
+        raise AssertionError(f"the coordinator ended without saying {pattern!r}")
+
+
+def finish(process: subprocess.Popen[str]) -> subprocess.CompletedProcess[str]:
+    out, err = process.communicate(timeout=30)
+    return subprocess.CompletedProcess(process.args, process.returncode, out, err)
+
+
+@pytest.fixture
+def data(cpgt: Commands, tmp_path: Path) -> Path:
+    assert cpgt.run("data", "paper", "--out", "data").returncode == 0
+    return tmp_path / "data"
+
+
+def test_six_agents_by_hand_equal_one_command(cpgt: Commands, tmp_path: Path, data: Path) -> None:
+    hand = Hand(cpgt, "--rounds", "150")
+    agents = [hand.agent(i, "--data", data / str(i) / "data.npz", "--seed", "5") for i in (3, 1, 6, 2, 5, 4)]
+    assert finish(hand.process).returncode == 0
+    for agent in agents:
+        done = finish(agent)
+        assert done.returncode == 0, done.stderr
+        assert "NOT PRIVATE" in done.stderr
+    assert cpgt.run(
+        "run", "paper", "--rounds", "150", "--seed", "5", "--no-compare", "--out", "one"
+    ).returncode == 0  # fmt: skip
+    by_hand, one = summary_of(tmp_path / "run"), summary_of(tmp_path / "one")
+    assert by_hand["residual"] == one["residual"]
+    assert rows_of(tmp_path / "run") == rows_of(tmp_path / "one")
+
+
+def test_who_is_missing_is_named_and_a_deadline_ends_it(cpgt: Commands, data: Path) -> None:
+    hand = Hand(cpgt, "--wait", "3")
+    agents = [hand.agent(i, "--data", data / str(i) / "data.npz") for i in (1, 2, 4)]
+    assert hand.wait_for("waiting for agents 3, 5, 6$")
+    done = finish(hand.process)
+    assert done.returncode == 3
+    assert "not all agents came within 3 s: still missing 3, 5, 6" in one_error_line(done)
+    for agent in agents:
+        stopped = finish(agent)
+        assert stopped.returncode == 3
+        assert "still missing 3, 5, 6" in one_error_line(stopped)
+
+
+def test_agents_that_do_not_belong_are_refused_and_the_run_goes_on(cpgt: Commands, data: Path) -> None:
+    hand = Hand(cpgt, "--rounds", "60")
+    first = hand.agent(2, "--data", data / "2" / "data.npz")
+    hand.wait_for("agent 2 is here")
+    twin = finish(hand.agent(2, "--data", data / "1" / "data.npz"))
+    assert twin.returncode == 2
+    assert "agent 2 is here already" in one_error_line(twin)
+    stranger = finish(hand.agent(9, "--data", data / "1" / "data.npz"))
+    assert stranger.returncode == 2
+    assert "this network has agents 1..6; there is no agent 9" in one_error_line(stranger)
+    others = [hand.agent(i, "--data", data / str(i) / "data.npz") for i in (1, 3, 4, 5, 6)]
+    assert finish(hand.process).returncode == 0
+    assert [finish(agent).returncode for agent in (first, *others)] == [0] * 6
+
+
+def test_an_agent_of_another_protocol_version_is_told_so(cpgt: Commands, data: Path) -> None:
+    hand = Hand(cpgt, "--rounds", "20")
+    with zmq.Context[zmq.Socket[bytes]]() as context, context.socket(zmq.DEALER) as old:
+        old.set(zmq.LINGER, 0)
+        old.connect(hand.endpoint)
+        old.send(msgpack.packb([0, "Hello", 1, "tcp://127.0.0.1:1"]))
+        assert old.poll(10_000)
+        version, kind, reason = msgpack.unpackb(old.recv())
+    assert (version, kind) == (1, "Refused")
+    assert "version 0" in reason
+    assert "version 1" in reason
+    assert "install the same version" in reason
+    agents = [hand.agent(i, "--data", data / str(i) / "data.npz") for i in range(1, 7)]
+    assert finish(hand.process).returncode == 0, "the run goes on without the stranger"
+    assert [finish(agent).returncode for agent in agents] == [0] * 6
+
+
+def test_a_coordinator_of_another_version_is_named(cpgt: Commands, tmp_path: Path) -> None:
+    with zmq.Context[zmq.Socket[bytes]]() as context, context.socket(zmq.ROUTER) as new:
+        new.set(zmq.LINGER, 0)
+        port = new.bind_to_random_port("tcp://127.0.0.1")
+        agent = cpgt.start("agent", "1", "--coordinator", f"tcp://127.0.0.1:{port}")
+        assert new.poll(10_000)
+        who, _ = new.recv_multipart()
+        new.send_multipart([who, msgpack.packb([7, "Plan", "whatever"])])
+        done = finish(agent)
+    assert done.returncode == 3
+    assert "protocol version 7, this side version 1" in one_error_line(done)
+
+
+def test_an_unreachable_coordinator_is_named_after_the_patience(cpgt: Commands) -> None:
+    done = cpgt.run("agent", "1", "--coordinator", "tcp://127.0.0.1:9", "--patience", "0.5")
+    assert done.returncode == 3
+    assert "no word from the coordinator at tcp://127.0.0.1:9" in one_error_line(done)
+
+
+@pytest.mark.parametrize(
+    ("address", "words"),
+    [
+        ("127.0.0.1:5555", "must look like tcp://host:port"),
+        ("tcp://127.0.0.1", "must look like tcp://host:port"),
+        ("tcp://127.0.0.1:port", "must look like tcp://host:port"),
+        ("tcp://no.such.host.invalid:5555", "'no.such.host.invalid' cannot be found"),
+    ],
+)
+def test_a_wrong_address_is_explained(cpgt: Commands, address: str, words: str) -> None:
+    done = cpgt.run("agent", "1", "--coordinator", address)
+    assert done.returncode == 2
+    assert words in one_error_line(done)
+
+
+def test_a_port_in_use(cpgt: Commands, tmp_path: Path) -> None:
+    with zmq.Context[zmq.Socket[bytes]]() as context, context.socket(zmq.REP) as squatter:
+        port = squatter.bind_to_random_port("tcp://127.0.0.1")
+        endpoint = f"tcp://127.0.0.1:{port}"
+        coordinator = cpgt.run("coordinator", "paper", "--bind", endpoint, "--out", "run")
+        agent = cpgt.run("agent", "1", "--coordinator", "tcp://127.0.0.1:9", "--bind", endpoint)
+    for done in (coordinator, agent):
+        assert done.returncode == 2
+        assert f"cannot listen on {endpoint}: address already in use" in one_error_line(done)
+
+
+def test_dimensions_that_disagree_are_found_before_round_0(
+    cpgt: Commands, tmp_path: Path, data: Path
+) -> None:
+    with np.load(data / "4" / "data.npz") as right:
+        np.savez(tmp_path / "wrong.npz", A=right["A"][:, :7], b=right["b"])
+    hand = Hand(cpgt)
+    files = {i: data / str(i) / "data.npz" for i in range(1, 7)} | {4: tmp_path / "wrong.npz"}
+    agents = [hand.agent(i, "--data", path) for i, path in files.items()]
+    done = finish(hand.process)
+    assert done.returncode == 2
+    message = one_error_line(done)
+    assert "disagree on the dimension" in message
+    assert "agent 4 has d = 7" in message
+    assert re.search(r"agent [12356] has d = 10", message)
+    assert rows_of(tmp_path / "run") == []
+    assert all(finish(agent).returncode for agent in agents)
+
+
+def test_code_is_run_only_when_its_owner_says_so(cpgt: Commands, tmp_path: Path) -> None:
+    (tmp_path / "net.toml").write_text(
+        'rounds = 5\n[algorithm]\nalpha = 0.1\n[graph]\nkind = "path"\nagents = 1\n'
+        '[objective]\nkind = "os:getcwd"\n'
+    )
+    endpoint = "tcp://127.0.0.1:*"
+    coordinator = cpgt.start("coordinator", "net.toml", "--bind", endpoint, "--out", "run")
+    assert coordinator.stderr
+    line = next(line for line in coordinator.stderr if "listening" in line)
+    done = cpgt.run("agent", "1", "--coordinator", line.split()[-1])
+    assert done.returncode == 2
+    assert "if you trust it, start with --objective os:getcwd" in one_error_line(done)
+    assert finish(coordinator).returncode == 2
+
+
+def test_a_silent_agent_is_named_after_the_patience(cpgt: Commands, tmp_path: Path, data: Path) -> None:
+    hand = Hand(cpgt, *sets("patience=3", "rounds=1000000", "window=50"))
+    agents = {i: hand.agent(i, "--data", data / str(i) / "data.npz") for i in range(1, 7)}
+    until(lambda: rounds_written(tmp_path / "run") > 100, 30, "the run to be under way")
+    agents[3].send_signal(signal.SIGSTOP)
+    done = finish(hand.process)
+    assert done.returncode == 3
+    assert re.search(r"agent 3 has been silent for 3 s in round \d+", one_error_line(done))
+    for i in (1, 2, 4, 5, 6):
+        stopped = finish(agents[i])
+        assert stopped.returncode == 3
+        assert "agent 3 has been silent for 3 s" in one_error_line(stopped)
+    assert summary_of(tmp_path / "run")["rounds"] > 0
+    agents[3].kill()
+    agents[3].communicate()
+
+
+def test_agents_leave_when_the_coordinator_falls_silent(cpgt: Commands, tmp_path: Path, data: Path) -> None:
+    hand = Hand(cpgt, *sets("patience=1", "rounds=1000000", "window=50"))
+    agents = [hand.agent(i, "--data", data / str(i) / "data.npz") for i in range(1, 7)]
+    until(lambda: rounds_written(tmp_path / "run") > 100, 30, "the run to be under way")
+    hand.process.kill()
+    hand.process.communicate()
+    for agent in agents:
+        left = finish(agent)
+        assert left.returncode == 3
+        assert f"the coordinator at {hand.endpoint} has been silent" in one_error_line(left)
+
+
+def test_an_agent_that_cannot_start_may_come_back(cpgt: Commands, tmp_path: Path, data: Path) -> None:
+    hand = Hand(cpgt, "--rounds", "20")
+    waiting = hand.agent(1, "--data", data / "1" / "data.npz")
+    hand.wait_for("agent 1 is here")
+    waiting.send_signal(signal.SIGINT)
+    assert finish(waiting).returncode == 130
+    assert hand.wait_for("agent 1 left: interrupted; it may come back")
+    agents = [hand.agent(i, "--data", data / str(i) / "data.npz") for i in range(1, 7)]
+    assert finish(hand.process).returncode == 0
+    assert [finish(agent).returncode for agent in agents] == [0] * 6

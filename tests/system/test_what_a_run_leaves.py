@@ -1,0 +1,134 @@
+"""The run's directory, the table, and the words about privacy."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cpgt import load_network
+from cpgt.problem import build_objectives, solve
+from tests.system.conftest import Commands, rows_of, sets, summary_of
+
+
+@pytest.fixture
+def observed(cpgt: Commands, tmp_path: Path) -> tuple[Path, str]:
+    completed = cpgt.run("run", "paper", "--rounds", "700", "--seed", "3", "--observe", "--out", "run")
+    assert completed.returncode == 0, completed.stderr
+    return tmp_path / "run", completed.stdout + completed.stderr
+
+
+def test_an_observed_run_and_its_comparison(observed: tuple[Path, str]) -> None:
+    out, printed = observed
+    summary = summary_of(out)
+    assert summary["status"] == "completed"
+    assert summary["rounds"] == 700
+    assert summary["dimension"] == 10
+    assert summary["rounds_per_second"] > 0
+    assert set(summary["versions"]) == {"python", "cpgt", "numpy", "pyzmq", "msgpack", "cryptography"}
+    # bytes: table, totals and rows say the same
+    rows = rows_of(out)
+    assert len(rows) == 700 * 16
+    for column, layer in enumerate(("payload", "message", "zmtp"), start=3):
+        total = sum(row[column] for row in rows)
+        assert summary["bytes"]["total"][layer] == total
+        assert summary["bytes"]["per_round"][layer] == total / 700
+        assert total == sum(edge["total"][layer] for edge in summary["bytes"]["edges"])
+    # the uncompressed twin was really run: its ledger is there
+    twin = rows_of(out / "uncompressed")
+    assert {row[3] for row in twin} == {1 + 8 * 2 * 10}
+    assert summary["uncompressed"]["rounds"] == len(twin) / 16 == 500
+    ratio = (sum(row[4] for row in twin) / 500) / (sum(row[4] for row in rows) / 700)
+    assert summary["uncompressed"]["saving"]["message"] == pytest.approx(ratio)
+    assert "uncompressed (measured, 500 rounds)" in printed
+    assert not list((out / "uncompressed").rglob("*.npz")), "the twin must not touch data"
+
+
+def test_residuals_follow_from_the_files(observed: tuple[Path, str]) -> None:
+    out, printed = observed
+    objectives = build_objectives(load_network(str(out / "network.toml")), {})
+    x, noise = [], np.zeros(10)
+    for agent in range(1, 7):
+        with np.load(out / "agents" / str(agent) / "trace.npz") as trace:
+            assert trace["x"].shape == trace["y"].shape == (701, 10)
+            assert trace["eta_y"].shape == (700, 10)
+            x.append(trace["x"][-1])
+            noise += trace["eta_y"].sum(axis=0)
+    limit, optimum = solve(objectives, noise), solve(objectives)
+    residual = summary_of(out)["residual"]["observed"]
+    assert residual["distance_to_limit"] == pytest.approx(float(np.linalg.norm(np.array(x) - limit)))
+    assert residual["distance_to_optimum"] == pytest.approx(float(np.linalg.norm(np.array(x) - optimum)))
+    assert printed.count("NOT PRIVATE: seed 3") == printed.count("NOT PRIVATE: states are observed") == 2
+
+
+def test_a_private_run_writes_no_state_and_is_not_labelled(cpgt: Commands, tmp_path: Path) -> None:
+    completed = cpgt.run("run", "paper", "--rounds", "30", "--no-compare", "--out", "run")
+    assert completed.returncode == 0
+    out = tmp_path / "run"
+    assert "NOT PRIVATE" not in completed.stdout + completed.stderr
+    assert summary_of(out)["not_private"] == []
+    assert "observed" not in summary_of(out)["residual"]
+    for agent in range(1, 7):
+        folder = out / "agents" / str(agent)
+        assert {path.name for path in folder.iterdir()} == {"data.npz", "log.txt"}
+        assert (folder / "data.npz").stat().st_mode & 0o077 == 0
+
+
+def test_a_run_without_noise_is_labelled(cpgt: Commands, tmp_path: Path) -> None:
+    quiet = sets("noise.s_y=0")
+    completed = cpgt.run("run", "paper", "--rounds", "30", *quiet, "--no-compare", "--out", "run")
+    assert "NOT PRIVATE: some messages carry no noise" in completed.stdout
+    assert summary_of(tmp_path / "run")["not_private"]
+
+
+def test_the_resolved_network_runs_again(cpgt: Commands, tmp_path: Path) -> None:
+    first = cpgt.run("run", "paper-c1", *sets("rounds=40"), "--seed", "1", "--no-compare", "--out", "one")
+    again = cpgt.run("run", "one/network.toml", "--seed", "1", "--no-compare", "--out", "two")
+    assert first.returncode == again.returncode == 0
+    assert rows_of(tmp_path / "one") == rows_of(tmp_path / "two")
+    one, two = summary_of(tmp_path / "one"), summary_of(tmp_path / "two")
+    assert one["residual"] == two["residual"]
+    assert one["network"] == two["network"]
+
+
+def test_nothing_is_overwritten(cpgt: Commands, tmp_path: Path) -> None:
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "thesis.txt").write_text("months of work")
+    completed = cpgt.run("run", "paper", "--out", "run")
+    assert completed.returncode != 0
+    assert "not empty" in completed.stderr
+    assert json.dumps(sorted(path.name for path in (tmp_path / "run").iterdir())) == '["thesis.txt"]'
+
+
+OBJECTIVE = """
+import numpy as np
+
+class Quartic:
+    def __init__(self, centre):
+        self.centre, self.dimension = centre, len(centre)
+
+    def gradient(self, x):
+        return (x - self.centre) + 0.1 * (x - self.centre) ** 3
+
+def make(data, stretch=1.0):
+    return Quartic(stretch * data["centre"])
+"""
+
+
+def test_an_objective_of_the_users_own(cpgt: Commands, tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(OBJECTIVE)
+    (tmp_path / "data").mkdir()
+    for agent in (1, 2, 3):
+        np.savez(tmp_path / "data" / f"agent-{agent}.npz", centre=np.full(4, float(agent)))
+    (tmp_path / "mine.toml").write_text(
+        'rounds = 400\ndata = "data/agent-{id}.npz"\n[algorithm]\nkind = "gradient-tracking"\nalpha = 0.1\n'
+        '[graph]\nkind = "path"\nagents = 3\n[objective]\nkind = "mine:make"\nstretch = 2.0\n'
+    )
+    completed = cpgt.run("run", "mine.toml", "--observe", "--out", "run")
+    assert completed.returncode == 0, completed.stderr
+    summary = summary_of(tmp_path / "run")
+    assert summary["residual"]["public_result"] == pytest.approx([4.0] * 4, abs=1e-6)
+    assert summary["residual"]["observed"]["distance_to_optimum"] < 1e-6
+    assert "uncompressed" not in summary, "an uncompressed network has no twin"
