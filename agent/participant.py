@@ -24,7 +24,7 @@ from wire.messages import decode_data, encode_data
 from wire.payloads import decode, encode
 from wire.vectors import Vectors
 
-TOGETHER = 4096  # coordinates decoded in one go: enough to hide numpy's cost per call
+SMALL = 8192  # coordinates of a round's messages: up to here, numpy's cost per call is what counts
 
 
 class Recorder(Protocol):
@@ -71,7 +71,7 @@ class Participant:
         self._here: dict[int, bytes] = {}
         self._early: dict[int, bytes] = {}
         self._retained = (b"", b"")  # a neighbour may still wait for the round before the one just sent
-        self._together = max(1, TOGETHER // (CHANNELS * objective.dimension))
+        self._small = len(weights) * CHANNELS * objective.dimension <= SMALL
         self.state = algorithm.start(objective, x)
         if recorder:
             recorder.state(self.state.values)
@@ -111,12 +111,12 @@ class Participant:
         self.meter.message.append(len(frame))
         self._retained = (self._retained[-1], frame)
 
-    def collect(self, idle: Callable[[], None], poll_ms: int) -> None:
+    def collect(self, idle: Callable[[], None]) -> None:
         """Wait for every neighbour's message of this round, then step. `idle` is called while none comes."""
         here, k, degree = self._here, self.round, len(self._neighbours)
         receive, received = self._carrier.receive, self.meter.received
         while len(here) < degree:
-            frame = receive(poll_ms)
+            frame = receive()
             if frame is None:
                 idle()
                 continue
@@ -147,35 +147,36 @@ class Participant:
             self.meter.resent += len(frame)
 
     def _step(self) -> None:
-        self.state = self._algorithm.absorb(self.state, self._outgoing, self._objective, self._stacks())
+        here = self._here
+        payloads = [self._payload, *[here[peer] for peer in self._neighbours]]
+        stacks = self._together(payloads) or self._one_by_one(payloads)
+        self.state = self._algorithm.absorb(self.state, self._outgoing, self._objective, stacks)
         self._here, self._early = self._early, {}
         self.round += 1
         if self._recorder:
             self._recorder.noise(self._outgoing.noise[Y])
             self._recorder.state(self.state.values)
 
-    def _stacks(self) -> Iterator[tuple[Floats, Vectors]]:
-        """This round's messages, own one first, neighbours in order, as stacks with their weights.
+    # What is sent is what is used: the own message, the first, is decoded from its payload like all others.
 
-        What is sent is what is used: the own message, too, is decoded from its payload. Small messages that
-        are alike are decoded together, large ones one at a time, so that memory does not grow with degree.
-        """
-        payloads = [self._payload, *[self._here[peer] for peer in self._neighbours]]
-        if len(payloads) <= self._together and len(set(map(len, payloads))) == 1:
-            try:
-                stack = decode(payloads, CHANNELS, self._objective.dimension)
-            except ProtocolError:
-                pass  # one of them is bad: the loop below finds out which
-            else:
-                yield self._mixing, stack
-                return
+    def _together(self, payloads: list[bytes]) -> list[tuple[Floats, Vectors]]:
+        """The messages as one stack with their weights; nothing if they are too large, or not all alike."""
+        if not self._small or len(set(map(len, payloads))) > 1:
+            return []
+        try:
+            return [(self._mixing, decode(payloads, CHANNELS, self._objective.dimension))]
+        except ProtocolError:
+            return []  # one of them is bad: one by one, it will be found
+
+    def _one_by_one(self, payloads: list[bytes]) -> Iterator[tuple[Floats, Vectors]]:
+        """The same, one message at a time, so that memory does not grow with the number of neighbours."""
         for i, payload in enumerate(payloads):
             try:
-                stack = decode([payload], CHANNELS, self._objective.dimension)
+                message = decode([payload], CHANNELS, self._objective.dimension)
             except ProtocolError as error:
                 peer = self._neighbours[i - 1]
                 raise PeerError(f"agent {peer} sent, in round {self.round}, a {error}") from None
-            yield self._mixing[:, i : i + 1], stack
+            yield self._mixing[:, i : i + 1], message
 
     def _diverged(self) -> DivergedError:
         return DivergedError(

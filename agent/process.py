@@ -154,7 +154,7 @@ class _Shell:
         self._round_began = time.monotonic()
         self.participant.send()
         try:
-            self.participant.collect(self._idle, POLL_MS)
+            self.participant.collect(self._idle)
         except _Left:
             return
         played = self.participant.round

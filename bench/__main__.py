@@ -78,12 +78,10 @@ def yardstick() -> None:
         ratios.append(sample.rounds_per_second / bare)
         memory = max(memory, sample.agent_memory)
         shares.append(sample.coordinator_share)
-        print(
-            f"  {i + 1}: bare {bare:6.0f} rounds/s   cpgt {sample.rounds_per_second:6.0f}   ratio {ratios[-1]:.3f}"
-        )
-    print(
-        f"  ratio, median of {REPEATS}: {statistics.median(ratios):.3f}   (lowest {min(ratios):.3f}, highest {max(ratios):.3f})"
-    )
+        ours = sample.rounds_per_second
+        print(f"  {i + 1}: bare {bare:6.0f} rounds/s   cpgt {ours:6.0f} rounds/s   ratio {ratios[-1]:.3f}")
+    middle, low, high = statistics.median(ratios), min(ratios), max(ratios)
+    print(f"  ratio, median of {REPEATS}: {middle:.3f} (lowest {low:.3f}, highest {high:.3f})")
     print(f"  largest agent: {memory / 1e6:.0f} MB resident")
     print(f"  coordinator: {statistics.median(shares):.1%} of the CPU time of all processes")
 
@@ -104,9 +102,8 @@ def sizes() -> None:
         sample = Sample(f"rounds={rounds}", "graph.kind=ring", f"graph.agents={agents}")
         each = 1e6 / (sample.rounds_per_second * agents)
         first = first or each
-        print(
-            f"  {agents:2} agents: {sample.rounds_per_second:7.0f} rounds/s   {each:5.0f} us an agent-round   ({each / first:.2f} of the first)"
-        )
+        speed, growth = sample.rounds_per_second, each / first
+        print(f"  {agents:2} agents: {speed:7.0f} rounds/s   {each:5.0f} us an agent-round   x {growth:.2f}")
 
 
 if __name__ == "__main__":

@@ -127,7 +127,7 @@ def _play(network: Network, participants: Sequence[Participant], rounds: int) ->
         for participant in participants:
             participant.send()
         for participant in participants:
-            participant.collect(_nobody_to_wait_for, 0)
+            participant.collect(_nobody_to_wait_for)
         if (k + 1) % network.window:
             continue
         for participant in participants:

@@ -19,14 +19,15 @@ SUBSCRIBED, UNSUBSCRIBED = 1, 0
 EVERYTHING = b""
 NAME_PREFIX = b"\xc1"  # a byte that starts no msgpack value, so that no frame ever matches a name topic
 LINGER_MS = 2000
+POLL_MS = 100
 
 
 class Carrier(Protocol):
     def publish(self, frame: bytes) -> None:
         """Give the frame to every neighbour."""
 
-    def receive(self, timeout_ms: int) -> bytes | None:
-        """The next frame of any neighbour, or None when none came in time."""
+    def receive(self) -> bytes | None:
+        """The next frame of any neighbour, or None when none has come for a while (POLL_MS)."""
 
 
 class ZmqCarrier:
@@ -42,7 +43,7 @@ class ZmqCarrier:
         self._in = open_socket(context, zmq.SUB, 0)
         self._out.set(zmq.XPUB_VERBOSE, 1)
         self._out.set(zmq.XPUB_NODROP, 1)
-        self._receive_timeout = -1
+        self._in.set(zmq.RCVTIMEO, POLL_MS)
         try:
             self.endpoint = bind(self._out, endpoint)
         except WireError:
@@ -61,10 +62,7 @@ class ZmqCarrier:
     def publish(self, frame: bytes) -> None:
         self._out.send(frame)
 
-    def receive(self, timeout_ms: int) -> bytes | None:
-        if timeout_ms != self._receive_timeout:
-            self._in.set(zmq.RCVTIMEO, timeout_ms)
-            self._receive_timeout = timeout_ms
+    def receive(self) -> bytes | None:
         try:
             return self._in.recv()
         except zmq.Again:
@@ -106,5 +104,5 @@ class MemoryCarrier:
         for listener in self._listeners:
             listener._inbox.append(frame)
 
-    def receive(self, timeout_ms: int) -> bytes | None:  # noqa: ARG002  # nothing can arrive by waiting
+    def receive(self) -> bytes | None:
         return self._inbox.popleft() if self._inbox else None

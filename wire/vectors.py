@@ -56,7 +56,8 @@ class Quantized(NamedTuple):
     levels: Floats  # (..., d), whole numbers
 
     def fold(self, totals: Floats, weights: Floats) -> None:
-        Dense(self.scale * self.levels).fold(totals, weights)
+        stack = self.scale * self.levels
+        totals += (weights @ stack.reshape(len(stack), -1)).reshape(totals.shape)
 
     def dense(self) -> Floats:
         return self.scale * self.levels

@@ -132,7 +132,7 @@ def test_a_data_pattern_is_relative_to_the_file(tmp_path: Path) -> None:
     text = 'rounds = 3\ndata = "d/{id}.npz"\n[algorithm]\nalpha = 0.1\n[graph]\nkind = "ring"\nagents = 3\n'
     file.write_text(text + '[objective]\nkind = "least-squares"\n')
     assert load_network(str(file)).data_file(2) == tmp_path / "d" / "2.npz"
-    with pytest.raises(NetworkError, match="must contain {id}"):
+    with pytest.raises(NetworkError, match=r"must contain \{id\}"):
         parse_network({**SMALL, "data": "everyone.npz"})
 
 

@@ -114,7 +114,7 @@ def test_an_agent_of_another_protocol_version_is_told_so(cpgt: Commands, data: P
     assert [finish(agent).returncode for agent in agents] == [0] * 6
 
 
-def test_a_coordinator_of_another_version_is_named(cpgt: Commands, tmp_path: Path) -> None:
+def test_a_coordinator_of_another_version_is_named(cpgt: Commands) -> None:
     with zmq.Context[zmq.Socket[bytes]]() as context, context.socket(zmq.ROUTER) as new:
         new.set(zmq.LINGER, 0)
         port = new.bind_to_random_port("tcp://127.0.0.1")
@@ -148,7 +148,7 @@ def test_a_wrong_address_is_explained(cpgt: Commands, address: str, words: str) 
     assert words in one_error_line(done)
 
 
-def test_a_port_in_use(cpgt: Commands, tmp_path: Path) -> None:
+def test_a_port_in_use(cpgt: Commands) -> None:
     with zmq.Context[zmq.Socket[bytes]]() as context, context.socket(zmq.REP) as squatter:
         port = squatter.bind_to_random_port("tcp://127.0.0.1")
         endpoint = f"tcp://127.0.0.1:{port}"
@@ -221,7 +221,7 @@ def test_agents_leave_when_the_coordinator_falls_silent(cpgt: Commands, tmp_path
         assert f"the coordinator at {hand.endpoint} has been silent" in one_error_line(left)
 
 
-def test_an_agent_that_cannot_start_may_come_back(cpgt: Commands, tmp_path: Path, data: Path) -> None:
+def test_an_agent_that_leaves_early_may_come_back(cpgt: Commands, data: Path) -> None:
     hand = Hand(cpgt, "--rounds", "20")
     waiting = hand.agent(1, "--data", data / "1" / "data.npz")
     hand.wait_for("agent 1 is here")

@@ -1,4 +1,4 @@
-"""`cpgt run` when something goes wrong in the middle: everybody stops, the cause is named, results are kept."""
+"""`cpgt run` when something goes wrong: everybody stops, the cause is named, results are kept."""
 
 from __future__ import annotations
 
@@ -141,7 +141,8 @@ def test_bad_data(cpgt: Commands, own_data: Path, how: str, words: str) -> None:
     assert rows_of(own_data / "bad") == []
 
 
-def test_k_beyond_the_dimension_of_private_data(cpgt: Commands, own_data: Path) -> None:
+@pytest.mark.usefixtures("own_data")
+def test_k_beyond_the_dimension_of_private_data(cpgt: Commands) -> None:
     done = cpgt.run("run", "net.toml", *sets("compressor.kind=top-k", "compressor.k=4"), "--out", "run")
     assert done.returncode == 2
     assert "compressor.k = 4 is more than the dimension 3" in one_error_line(done)

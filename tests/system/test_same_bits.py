@@ -1,4 +1,4 @@
-"""A network of processes over sockets gives the very bits, and the very bytes, of a run inside one process."""
+"""A network of processes gives the very bits, and the very bytes, of a run inside one process."""
 
 from __future__ import annotations
 
