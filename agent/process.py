@@ -152,6 +152,10 @@ class _Shell:
             self._happens(Event.COMPLETED if self.grant.last else Event.GRANT_USED_UP)
             return
         self._round_began = time.monotonic()
+        if self._round_began - self._said > PULSE_SECONDS:
+            self._attend(0)  # rounds may be so long that a window takes minutes
+            if self.phase is not Phase.PLAYING:
+                return
         self.participant.send()
         try:
             self.participant.collect(self._idle)
@@ -304,7 +308,7 @@ class _Shell:
 
     def _say_finished(self) -> None:
         assert self.participant
-        self._say(Finished(self.participant.round, self.participant.reference.tolist()))
+        self._say(Finished(self.round, self.participant.reference.astype("<f8").tobytes()))
 
     def _pulse(self) -> None:
         playing = self.participant if self.phase is Phase.PLAYING else None

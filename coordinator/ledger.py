@@ -39,15 +39,7 @@ class Ledger:
             for receiver in peers
         }
         self.resent = 0
-        try:
-            self._file = path.open("x", encoding="ascii")
-        except FileExistsError:
-            raise RunError(
-                f"{path} exists already: choose another --out, nothing is overwritten", 2
-            ) from None
-        except OSError as error:
-            raise RunError(f"cannot write {path}: {error.strerror}", 2) from None
-        self._file.write("round,sender,receiver,payload,message,zmtp\n")
+        self._path = path
 
     def record(self, agent: int, report: Report) -> None:
         for peer, size in report.received.items():
@@ -93,6 +85,14 @@ class Ledger:
                     total.bytes[layer] += size
 
     def __enter__(self) -> Ledger:
+        try:
+            self._file = self._path.open("x", encoding="ascii")
+        except FileExistsError:
+            message = f"{self._path} exists already: choose another --out, nothing is overwritten"
+            raise RunError(message, 2) from None
+        except OSError as error:
+            raise RunError(f"cannot write {self._path}: {error.strerror}", 2) from None
+        self._file.write("round,sender,receiver,payload,message,zmtp\n")
         return self
 
     def __exit__(

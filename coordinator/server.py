@@ -55,8 +55,9 @@ def coordinate(settings: SessionSettings, bind: str, ledger: Ledger, hooks: Hook
         except WireError as error:
             raise RunError(str(error), BAD_INPUT) from None
         try:
-            hooks.listening(server.endpoint, supervisor)
-            session = _serve(settings, server, supervisor, ledger, hooks, interrupted)
+            with ledger:
+                hooks.listening(server.endpoint, supervisor)
+                session = _serve(settings, server, supervisor, ledger, hooks, interrupted)
         finally:
             server.close()  # lingers until the agents have been told
             supervisor.end(LEAVE_SECONDS)

@@ -317,7 +317,7 @@ class Session:
         playing, self.phase = self.phase in (Phase.RUNNING, Phase.STOPPING), Phase.STOPPING
         if failure.agent is not None and failure.agent in self.members:
             gone = self.members[failure.agent]
-            gone.finished = gone.finished or Finished(gone.round, [])
+            gone.finished = gone.finished or Finished(gone.round, b"")
         if not playing or all(member.finished for member in self.members.values()):
             self._conclude()
 

@@ -86,6 +86,7 @@ def run(
     model = _load(network, overrides, rounds)
     folder = _new_folder(out, model.name)
     search = Path(network).absolute().parent if Path(network).exists() else Path.cwd()
+    sys.path.insert(0, str(search))  # where a MODULE:FACTORY of the user's own would be
     experiment = Experiment(seed, observe)
     sys.exit(run_here(model, folder, experiment, Console(quiet=quiet), search=search, comparing=compare))
 

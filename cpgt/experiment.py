@@ -44,10 +44,8 @@ def coordinate_here(
     )
     not_private = experiment.reasons(network)
     out.mkdir(parents=True, exist_ok=True)
-    with (
-        Ledger(out / "bytes.csv", network.neighbours) as ledger,
-        Display(console, console.quiet) as display,
-    ):
+    ledger = Ledger(out / "bytes.csv", network.neighbours)
+    with Display(console, console.quiet) as display:
 
         def listening(endpoint: str, supervisor: Supervisor) -> None:
             (out / "network.toml").write_text(network.to_toml(), encoding="utf-8")
@@ -65,7 +63,7 @@ def coordinate_here(
     if session.failure:
         raise RunError(session.failure.reason, session.failure.exit_code)
     if not launch:
-        show(read_summary(out) or {}, out, console)
+        show(read_summary(out) or {}, out, Console(quiet=console.quiet))
     return 0
 
 
@@ -93,7 +91,7 @@ def run_here(
     return code
 
 
-def _observed(network: Network, out: Path) -> dict[str, float] | None:
+def _observed(network: Network, out: Path) -> dict[str, float | None] | None:
     files = {agent: agent_folder(out, agent) / "data.npz" for agent in network.agents}
     objectives = build_objectives(network, files if network.synthetic else {})
     traces = [agent_folder(out, agent) / "trace.npz" for agent in network.agents]

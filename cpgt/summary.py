@@ -49,7 +49,7 @@ def _public_residual(session: Session) -> dict[str, Any]:
     references = [m.finished.reference for _, m in sorted(session.members.items()) if m.finished]
     if not references or not all(references):
         return {"change": session.change}
-    stacked = np.array(references)
+    stacked = np.array([np.frombuffer(reference, "<f8") for reference in references])
     mean = stacked.mean(axis=0)
     return {
         "change": session.change,
@@ -79,19 +79,19 @@ def _bytes(ledger: Ledger) -> dict[str, Any]:
     }
 
 
-def observed_residual(objectives: Sequence[Objective], traces: Sequence[Path]) -> dict[str, float]:
+def observed_residual(objectives: Sequence[Objective], traces: Sequence[Path]) -> dict[str, float | None]:
     """How far the agents are from their limit and from the optimum, for whoever holds all files."""
     loaded = [np.load(path) for path in traces]
     rounds = min(len(trace["eta_y"]) for trace in loaded)
     x = np.stack([trace["x"][rounds] for trace in loaded])
     noise = np.sum([trace["eta_y"][:rounds].sum(axis=0) for trace in loaded], axis=0)
     limit, optimum = solve(objectives, noise), solve(objectives)
-    return {
-        "distance_to_limit": float(np.linalg.norm(x - limit)),
-        "relative_to_limit": float(np.linalg.norm(x - limit) / np.linalg.norm(np.tile(limit, (len(x), 1)))),
-        "distance_to_optimum": float(np.linalg.norm(x - optimum)),
-        "limit_to_optimum": float(np.linalg.norm(np.tile(limit - optimum, (len(x), 1)))),
+    distances = {
+        "distance_to_limit": np.linalg.norm(x - limit),
+        "distance_to_optimum": np.linalg.norm(x - optimum),
+        "limit_to_optimum": np.linalg.norm(np.tile(limit - optimum, (len(x), 1))),
     }
+    return {name: float(value) if np.isfinite(value) else None for name, value in distances.items()}
 
 
 def compare(compressed: dict[str, Any], uncompressed: dict[str, Any]) -> dict[str, Any]:
@@ -108,7 +108,7 @@ def compare(compressed: dict[str, Any], uncompressed: dict[str, Any]) -> dict[st
 def write_summary(summary: dict[str, Any], out: Path) -> None:
     """Whole or not at all."""
     partial = out / "summary.json.part"
-    partial.write_text(json.dumps(summary, indent=2) + "\n", encoding="utf-8")
+    partial.write_text(json.dumps(summary, indent=2, allow_nan=False) + "\n", encoding="utf-8")
     partial.replace(out / "summary.json")
 
 
@@ -190,5 +190,5 @@ def _comparison_table(summary: dict[str, Any]) -> Table:
 MOST_ROWS = 12
 
 
-def _short(value: float) -> str:
-    return f"{value:.3g}"
+def _short(value: float | None) -> str:
+    return "not finite" if value is None else f"{value:.3g}"

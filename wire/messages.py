@@ -168,13 +168,12 @@ class Finished:
     """Agent -> coordinator: done after this many rounds; x^c, which its neighbours know already."""
 
     rounds: int
-    reference: list[float]
+    reference: bytes  # float64, little-endian
 
     def __post_init__(self) -> None:
         _whole("rounds", self.rounds, 0, MAX_ROUND)
-        _list("reference", self.reference)
-        for value in self.reference:
-            _number("reference", value)
+        if type(self.reference) is not bytes or len(self.reference) % 8:
+            raise ProtocolError("reference must be the bytes of whole float64 numbers")
 
 
 @dataclass(frozen=True)
