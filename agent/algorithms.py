@@ -12,6 +12,9 @@
 One round:   x+ = x^a + gamma sum_j w_ij (x_j^c - x_i^c) - alpha y
              y+ = y^a + gamma sum_j w_ij (y_j^c - y_i^c) + grad f(x+) - grad f(x)
 
+The running sums keep the rounding of when numbers were large: sum_i y_i drifts from its invariant, by less
+than a unit in the last place of the largest x a round.
+
 Pure numpy, no I/O. Both channels lie in one array (..., 2, d); leading axes run independent trials.
 An algorithm is frozen parameters; all that changes is in the state that it is given and gives back.
 """

@@ -18,7 +18,7 @@ from wire.payloads import MAX_BITS
 from wire.vectors import Dense, Quantized, Sparse, Vectors
 
 Floats = NDArray[np.float64]
-TINY = np.array(1e-300)  # added to a norm: nothing, unless it is 0
+TINY = np.array(1e-140)  # added to a norm: nothing, unless its square is about to underflow
 
 
 class Compressor(Protocol):
@@ -84,7 +84,7 @@ class Quantizer:
     """The biased b-bit quantizer, s = 2^(b-1), u uniform on [0, 1)^d:
 
     C(v) = |v| / (xi s) * sign(v) * floor(s |v_c| / |v| + u),   xi = 1 + min(d / s^2, sqrt(d) / s),
-    phi = 1 - 1 / xi.   C(0) = 0, and so is C(v) where |v|^2 underflows.
+    phi = 1 - 1 / xi.   C(0) = 0, and so is C(v) for |v| far below 1e-140.
     """
 
     bits: int

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import zlib
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 from zipfile import BadZipFile
 
 import numpy as np
+from numpy.lib.npyio import NpzFile
 from numpy.typing import NDArray
 
 from agent.errors import InputError
@@ -57,8 +59,10 @@ def least_squares(data: Data, scale: float = 1.0) -> LeastSquares:
     for name in ("A", "b"):
         if name not in data:
             raise InputError(f"least-squares needs an array {name!r} in the data file; it has {_names(data)}")
+        if data[name].dtype.kind not in "biuf":
+            raise InputError(f"least-squares needs real numbers in {name!r}, not {data[name].dtype}")
     A, b = (np.asarray(data[name], dtype=np.float64) for name in ("A", "b"))
-    if A.ndim != 2 or b.shape != A.shape[:1]:
+    if A.ndim != 2 or 0 in A.shape or b.shape != A.shape[:1]:
         raise InputError(
             f"least-squares needs A of shape (m, d) and b of shape (m,), not {A.shape}, {b.shape}"
         )
@@ -66,6 +70,8 @@ def least_squares(data: Data, scale: float = 1.0) -> LeastSquares:
 
 
 def idle(data: Data, dimension: int) -> Idle:  # noqa: ARG001  # it is the point that data is not used
+    if dimension < 1:
+        raise InputError(f"objective.dimension must be at least 1, not {dimension}")
     return Idle(dimension)
 
 
@@ -77,11 +83,17 @@ def load_data(path: Path | None) -> dict[str, NDArray[Any]]:
     if path is None:
         return {}
     try:
-        with np.load(path, allow_pickle=False) as archive:
+        with path.open("rb") as file:
+            archive = np.load(file, allow_pickle=False)
+            if not isinstance(archive, NpzFile):
+                raise ValueError("it is a single array without a name")
             data = {name: archive[name] for name in archive.files}
+        stray = [name for name, array in data.items() if not isinstance(array, np.ndarray)]
+        if stray:
+            raise ValueError(f"{stray[0]!r} is not an array")
     except FileNotFoundError:
         raise InputError(f"data file {path}: there is no such file") from None
-    except (OSError, ValueError, EOFError, AttributeError, BadZipFile) as error:
+    except (OSError, ValueError, EOFError, BadZipFile, zlib.error) as error:
         raise InputError(f"data file {path}: not an .npz file of plain arrays ({error})") from None
     for name, array in data.items():
         if np.issubdtype(array.dtype, np.number) and not np.isfinite(array).all():
@@ -106,8 +118,9 @@ def find_factory(kind: str) -> Callable[..., Objective]:
     module_name, _, attribute = kind.partition(":")
     try:
         factory = getattr(importlib.import_module(module_name), attribute)
-    except (ImportError, AttributeError, ValueError) as error:
-        raise InputError(f"objective.kind = {kind!r} cannot be loaded: {error}") from None
+    except Exception as error:  # somebody's own code: whatever is wrong with it, say so and where
+        what = str(error) or type(error).__name__
+        raise InputError(f"objective.kind = {kind!r} cannot be loaded: {what}") from None
     if not callable(factory):
         raise InputError(f"objective.kind = {kind!r} is not a function")
     return factory  # type: ignore[no-any-return]  # checked by what it returns
@@ -119,6 +132,8 @@ def build_objective(kind: str, options: Mapping[str, Any], data: Data) -> Object
         inspect.signature(factory).bind(data, **options)
     except TypeError as error:
         raise InputError(f"objective {kind!r}: {error}") from None
+    except ValueError:
+        pass  # some built-in functions have no signature to look at
     objective = factory(data, **options)
     if not isinstance(objective, Objective):
         raise InputError(f"objective {kind!r} made something without `dimension` and `gradient(x)`")

@@ -31,7 +31,7 @@ class EdgeTotal:
 
 class Ledger:
     def __init__(self, path: Path, neighbours: Mapping[int, tuple[int, ...]]) -> None:
-        self._neighbours = dict(sorted(neighbours.items()))
+        self._neighbours = {agent: tuple(sorted(peers)) for agent, peers in sorted(neighbours.items())}
         self._pending: dict[int, dict[int, Report]] = {}  # first round -> agent -> report
         self.edges: dict[Edge, EdgeTotal] = {
             (sender, receiver): EdgeTotal()

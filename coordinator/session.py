@@ -148,7 +148,7 @@ class Session:
             handler(self, agent, message)
 
     def _hello(self, connection: bytes, hello: Hello) -> None:
-        refusal = self._refusal(hello.agent)
+        refusal = self._refusal(hello.agent, connection)
         if refusal:
             self._out += [Say(connection, Refused(refusal)), Note(f"refused: {refusal}")]
             return
@@ -159,14 +159,16 @@ class Session:
             self.phase = Phase.PREPARING
             self._out += [Say(member.connection, self._plan(a)) for a, member in self.members.items()]
 
-    def _refusal(self, agent: int) -> str:
-        agents = self.settings.weights
+    def _refusal(self, agent: int, connection: bytes) -> str:
+        agents, before = self.settings.weights, self._agent_of(connection)
+        if before is not None:
+            return f"this connection is agent {before}'s already"
         if agent not in agents:
             return f"this network has agents 1..{len(agents)}; there is no agent {agent}"
         if agent in self.members:
             where = self.members[agent].endpoint
             return f"agent {agent} is here already, at {where}; every agent needs a number of its own"
-        return "" if self.phase is Phase.GATHERING else "the run has begun without you"
+        return ""
 
     def _plan(self, agent: int) -> Plan:
         weights = dict(self.settings.weights[agent])
@@ -201,6 +203,10 @@ class Session:
             reason = f"agent {agent} reported from round {report.first}, not {member.reported}"
             self._fail(Failure(reason, PEER_FAILED, agent))
             return
+        if self.phase is Phase.RUNNING and not self._is_window(report):
+            reason = f"agent {agent} reported {len(report.message_bytes)} rounds, which is not a window"
+            self._fail(Failure(reason, PEER_FAILED, agent))
+            return
         member.reported += len(report.message_bytes)
         member.round = max(member.round, member.reported)
         self._out.append(Record(agent, report))
@@ -208,6 +214,10 @@ class Session:
         changes.append(report.change)
         if self.phase is Phase.RUNNING and len(changes) == len(self.members):
             self._window_complete(max(self._changes.pop(member.reported)))
+
+    def _is_window(self, report: Report) -> bool:
+        end = report.first + len(report.message_bytes)
+        return report.first < end == min(report.first + self.settings.window, self.grant.until)
 
     def _window_complete(self, change: float) -> None:
         """Grant one window more, or no more. It looks at nothing but this window, which all agents have
@@ -233,7 +243,12 @@ class Session:
         self.members[agent].round = max(self.members[agent].round, status.round)
 
     def _finished(self, agent: int, finished: Finished) -> None:
-        member = self.members[agent]
+        member, size = self.members[agent], 8 * (self.dimension or 0)
+        done = self.grant.last and finished.rounds == self.grant.until == member.reported
+        if len(finished.reference) != size or (self.phase is Phase.RUNNING and not done):
+            reason = f"agent {agent} finished in round {finished.rounds} with {len(finished.reference)} B"
+            self._fail(Failure(reason, PEER_FAILED, agent))
+            return
         member.finished, member.round = finished, finished.rounds
         if all(m.finished for m in self.members.values()):
             self.ended = self._now
@@ -265,7 +280,7 @@ class Session:
     def _exited(self, exited: Exited) -> None:
         agent, code = exited.agent, exited.code
         if code < 0:
-            how = f"agent {agent} was killed by {signal.Signals(-code).name}"
+            how = f"agent {agent} was killed by {_signal_name(-code)}"
             self._fail(Failure(how, PEER_FAILED, agent, asks_round=True))
         elif code > 0:
             reason = exited.last_words or f"left with exit code {code}"
@@ -335,6 +350,13 @@ class Session:
 
     def _agent_of(self, connection: bytes) -> int | None:
         return next((a for a, m in self.members.items() if m.connection == connection), None)
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
 
 
 TABLE: dict[tuple[Phase, type[FromAgent]], Callable[[Session, int, Any], None]] = {

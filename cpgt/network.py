@@ -15,6 +15,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
+import msgpack
 import tomli_w
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
 
@@ -112,6 +113,10 @@ class Network(Section):
         _check_choice("compressor", self.compressor, COMPRESSORS)
         if not is_code(self.objective.kind):
             _check_choice("objective", self.objective, OBJECTIVES, given=("data",))
+        try:
+            msgpack.packb(self.objective.options)
+        except (TypeError, ValueError, OverflowError) as error:
+            raise ValueError(f"objective: an option that cannot be sent to the agents: {error}") from None
         strangers = sorted(set(self.noise.agents) - set(self.agents))
         if strangers:
             raise ValueError(f"noise.agents.{strangers[0]}: the network has agents 1..{len(self.agents)}")

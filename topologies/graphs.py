@@ -69,8 +69,14 @@ def small_world(agents: int, degree: int = 4, rewiring: float = 0.1, seed: int =
     return _from_networkx(nx.connected_watts_strogatz_graph(agents, degree, rewiring, seed=seed))
 
 
+def _pair(edge: object) -> tuple[int, int]:
+    if isinstance(edge, list | tuple) and [type(end) for end in edge] == [int, int]:
+        return edge[0], edge[1]
+    raise TopologyError(f"an edge must be a pair of agents' numbers such as [1, 2], not {edge!r}")
+
+
 def from_edges(edges: Iterable[tuple[int, int]], agents: int | None = None) -> Graph:
-    pairs = tuple((int(u), int(v)) for u, v in edges)
+    pairs = tuple(_pair(edge) for edge in edges)
     return Graph(agents or max((max(pair) for pair in pairs), default=1), pairs)
 
 
@@ -89,19 +95,34 @@ GRAPHS: dict[str, Callable[..., Graph]] = {
 }
 
 
-def build_graph(kind: str, **options: object) -> Graph:
+TYPES: dict[str, Any] = {
+    "agents": int,
+    "rows": int,
+    "degree": int,
+    "seed": int,
+    "probability": int | float,
+    "rewiring": int | float,
+    "edges": list | tuple,
+}
+
+
+def build_graph(kind: str, **options: Any) -> Graph:
     """The named graph; a wrong name, a wrong option or an impossible size is a TopologyError."""
     if kind not in GRAPHS:
         raise TopologyError(f"no graph is called {kind!r}; there are {', '.join(GRAPHS)}")
-    agents = options.get("agents")
-    if isinstance(agents, int) and agents < 1:
-        raise TopologyError(f"a network needs at least 1 agent, not {agents}")
     signature = inspect.signature(GRAPHS[kind])
     unknown = [name for name in options if name not in signature.parameters]
     if unknown:
         raise TopologyError(
             f"graph {kind!r} has no option {unknown[0]!r}; it takes {', '.join(signature.parameters)}"
         )
+    for name, value in options.items():
+        if value is None and signature.parameters[name].default is None:
+            continue
+        if isinstance(value, bool) or not isinstance(value, TYPES[name]):
+            raise TopologyError(f"graph {kind!r}: {name} cannot be {value!r}")
+        if name == "agents" and value < 1:
+            raise TopologyError(f"a network needs at least 1 agent, not {value}")
     try:
         signature.bind(**options)
     except TypeError as error:

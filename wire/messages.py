@@ -15,8 +15,9 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, TypeAlias
 
 import msgpack
+import numpy as np
 
-from wire.errors import ProtocolError
+from wire.errors import ProtocolError, WireError
 
 VERSION = 1
 MAX_ROUND = 2**32
@@ -174,6 +175,8 @@ class Finished:
         _whole("rounds", self.rounds, 0, MAX_ROUND)
         if type(self.reference) is not bytes or len(self.reference) % 8:
             raise ProtocolError("reference must be the bytes of whole float64 numbers")
+        if not np.isfinite(np.frombuffer(self.reference, "<f8")).all():
+            raise ProtocolError("reference with a value that is not finite")
 
 
 @dataclass(frozen=True)
@@ -223,7 +226,10 @@ class VersionError(ProtocolError):
 
 def encode_control(message: Control) -> bytes:
     values = (getattr(message, field.name) for field in dataclasses.fields(message))
-    frame: bytes = msgpack.packb((VERSION, type(message).__name__, *values))
+    try:
+        frame: bytes = msgpack.packb((VERSION, type(message).__name__, *values))
+    except (TypeError, ValueError, OverflowError) as error:
+        raise WireError(f"{type(message).__name__} cannot be sent: {error}") from None
     return frame
 
 
@@ -232,7 +238,7 @@ def decode_control(frame: bytes) -> Control:
     if not isinstance(parts, list) or len(parts) < 2:
         raise ProtocolError("control message that is not [version, name, fields ...]")
     version, name, *values = parts
-    if version != VERSION:
+    if type(version) is not int or version != VERSION:
         raise VersionError(version)
     kind = _KINDS.get(name) if isinstance(name, str) else None
     if kind is None:

@@ -19,7 +19,6 @@ Decoding is total: any byte strings give finite vectors of the right shape or a 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from functools import cache
 from typing import NamedTuple, TypeAlias
@@ -52,8 +51,8 @@ def encode(vectors: Vectors) -> bytes:
 
 def _encode_quantized(vectors: Quantized) -> bytes:
     bits, scale, levels = vectors
-    if not math.isfinite(sum(scale.ravel().tolist())):
-        raise WireError("a vector whose norm is not finite cannot be sent")
+    if not _sound(scale, bits):
+        raise WireError("a vector whose scale is negative or not finite cannot be sent")
     packed = _pack_digits(levels, bits) if bits in LEVELS_PER_BYTE else _pack_bits(levels, bits)
     return _FORM_BYTES[bits] + scale.tobytes() + packed
 
@@ -76,12 +75,15 @@ def decode(payloads: Sequence[bytes], channels: int, dimension: int) -> Vectors:
     if not first:
         raise ProtocolError("payload without a byte")
     form = first[0]
-    if QUANTIZED < form <= QUANTIZED + MAX_BITS:
-        return _decode_quantized(payloads, form - QUANTIZED, channels, dimension)
-    if form == SPARSE:
-        return _decode_sparse(payloads, channels, dimension)
-    if form == DENSE:
-        return Dense(_finite(_records(payloads, _dense_layout(channels, dimension))["values"]))
+    try:
+        if QUANTIZED < form <= QUANTIZED + MAX_BITS:
+            return _decode_quantized(payloads, form - QUANTIZED, channels, dimension)
+        if form == SPARSE:
+            return _decode_sparse(payloads, channels, dimension)
+        if form == DENSE:
+            return Dense(_finite(_records(payloads, _dense_layout(channels, dimension))["values"]))
+    except ValueError as error:  # numpy's limit on the size of a record, at about 2 GB
+        raise ProtocolError(f"payload of {len(first)} B for d = {dimension}: {error}") from None
     raise ProtocolError(f"payload of the unknown form {form}")
 
 
@@ -90,7 +92,7 @@ def _records(payloads: Sequence[bytes], layout: np.dtype[np.void]) -> NDArray[np
     joined, size = b"".join(payloads), layout.itemsize
     if len(payloads[0]) != size:
         raise ProtocolError(f"payload of {len(payloads[0])} B where {size} B are due")
-    if len(joined) != size * len(payloads) or joined[::size] != joined[:1] * len(payloads):
+    if len(set(map(len, payloads))) > 1 or joined[::size] != joined[:1] * len(payloads):
         raise ProtocolError("payload of another form or size than the others")
     return np.frombuffer(joined, layout)
 
@@ -110,13 +112,17 @@ def _decode_sparse(payloads: Sequence[bytes], channels: int, dimension: int) -> 
 def _decode_quantized(payloads: Sequence[bytes], bits: int, channels: int, dimension: int) -> Quantized:
     records = _records(payloads, _quantized_layout(bits, channels, dimension))
     scale, packed = records["scale"], records["packed"]
-    values = scale.ravel().tolist()
-    # the second comparison is false, too, for what is not a number
-    if not (min(values) >= 0.0 and sum(values) <= LARGEST / 2.0 ** (bits - 1)):
+    if not _sound(scale, bits):
         raise ProtocolError("quantized payload with a scale that is negative or not finite")
     count = channels * dimension
     levels = _unpack_digits(packed, bits) if bits in LEVELS_PER_BYTE else _unpack_bits(packed, bits, count)
     return Quantized(bits, scale, levels[:, :count].reshape(-1, channels, dimension))
+
+
+def _sound(scale: Floats, bits: int) -> bool:
+    """Not negative, and finite even times the highest level."""
+    values = scale.ravel().tolist()
+    return min(values) >= 0.0 and sum(values) <= LARGEST / 2.0 ** (bits - 1)  # false for what is no number
 
 
 def _unpack_digits(packed: Bytes, bits: int) -> Floats:

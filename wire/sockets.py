@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import zmq
 
 from wire.errors import WireError
@@ -17,6 +19,9 @@ def open_socket(context: zmq.Context[zmq.Socket[bytes]], kind: int, linger_ms: i
 
 def bind(socket: zmq.Socket[bytes], endpoint: str) -> str:
     """Bind, and say where: the port may have been left open as `*`."""
+    port = re.fullmatch(r"tcp://.*:([0-9]+)", endpoint)
+    if port and int(port[1]) > 65535:  # ZeroMQ would silently take another
+        raise WireError(f"cannot listen on {endpoint}: there is no port {port[1]}; choose one up to 65535")
     try:
         socket.bind(endpoint)
     except zmq.ZMQError as error:

@@ -64,6 +64,7 @@ def mistakes(*overrides: str) -> list[str]:
         ("objective.kind=magic", "paper: objective.kind: 'magic' is not known; there are least-squares"),
         ("objective.scale=big", "paper: objective.scale: .*not 'big'"),
         ("objective.rows=3", "paper: objective.rows: 'least-squares' has no such option; it takes scale"),
+        ("objective={kind='mine:make', since=2020-01-01}", "paper: objective: an option that cannot be sent"),
         ("synthetic.dimension=0", "paper: synthetic.dimension: "),
         ("data=some/agent-{id}.npz", "paper: data: give either a file pattern or a synthetic section"),
         ("stop.change=0", "paper: stop.change: .*greater than 0"),

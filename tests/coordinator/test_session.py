@@ -1,0 +1,926 @@
+"""The run as a state machine: plain events in, instructions out. No sockets, no clocks, no processes."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from coordinator.events import (
+    Exited,
+    Garbled,
+    Happening,
+    Heard,
+    Instruction,
+    Interrupted,
+    Note,
+    Record,
+    Say,
+    Tick,
+)
+from coordinator.session import (
+    BAD_INPUT,
+    GRACE_SECONDS,
+    INTERRUPTED,
+    LOOK_AHEAD,
+    PEER_FAILED,
+    PULSE_SECONDS,
+    TABLE,
+    Failure,
+    Phase,
+    Session,
+    SessionSettings,
+)
+from wire.messages import (
+    Control,
+    Failed,
+    Finished,
+    FromAgent,
+    Grant,
+    Hello,
+    Plan,
+    Ready,
+    Refused,
+    Report,
+    Status,
+    Stop,
+    Waiting,
+)
+
+# Three agents in a row, so that 1 and 3 are no neighbours.
+WEIGHTS = {1: {1: 0.5, 2: 0.5}, 2: {1: 0.5, 2: 0.25, 3: 0.25}, 3: {2: 0.25, 3: 0.75}}
+PATIENCE = 30.0
+SETTINGS = SessionSettings(
+    weights=WEIGHTS,
+    parameters={agent: {"start": "zeros", "agent": agent} for agent in WEIGHTS},
+    rounds=45,
+    window=10,
+    patience=PATIENCE,
+    gather_seconds=60.0,
+)
+DIMENSION = 4
+REFERENCE = bytes(8 * DIMENSION)
+
+
+def connection(agent: int) -> bytes:
+    return b"connection %d" % agent
+
+
+def endpoint(agent: int) -> str:
+    return f"tcp://host:{5000 + agent}"
+
+
+def report(first: int, rounds: int, change: float = 1.0) -> Report:
+    return Report(first, [20] * rounds, [25] * rounds, {}, 0, change)
+
+
+class Run:
+    """A session, the clock of whoever drives it, and what it has said."""
+
+    def __init__(self, **changes: Any) -> None:
+        self.now = 100.0
+        self.session = Session(replace(SETTINGS, **changes), self.now)
+        self.agents = sorted(self.session.settings.weights)
+
+    def happens(self, what: Happening) -> list[Instruction]:
+        return self.session.happens(what, self.now)
+
+    def hears(self, agent: int, message: FromAgent) -> list[Instruction]:
+        return self.happens(Heard(connection(agent), message))
+
+    def hello(self, *agents: int) -> list[Instruction]:
+        return [i for agent in agents for i in self.hears(agent, Hello(agent, endpoint(agent)))]
+
+    def ticks(self, seconds: float, speaking: Sequence[int] = ()) -> list[Instruction]:
+        """Time passes; these agents say that they are alive just before the tick."""
+        self.now += seconds
+        for agent in speaking:
+            self.hears(agent, Status(0, []))
+        return self.happens(Tick())
+
+    def to(self, phase: Phase) -> Run:
+        """Drive a fresh session into a phase."""
+        if phase is Phase.GATHERING:
+            self.hello(*self.agents[:-1])
+        else:
+            self.hello(*self.agents)
+        if phase in (Phase.RUNNING, Phase.STOPPING, Phase.DONE):
+            for agent in self.agents:
+                self.hears(agent, Ready(DIMENSION))
+        if phase in (Phase.STOPPING, Phase.DONE):
+            self.happens(Interrupted())
+        if phase is Phase.DONE:
+            self.ticks(GRACE_SECONDS + 1.0)
+        assert self.session.phase is phase
+        return self
+
+    @property
+    def failure(self) -> Failure:
+        assert self.session.failure is not None, "the run has not failed"
+        return self.session.failure
+
+    def is_in(self, phase: Phase) -> bool:
+        return self.session.phase is phase
+
+
+def said(instructions: list[Instruction]) -> dict[int, list[Control]]:
+    """Agent -> what it was told."""
+    told: dict[int, list[Control]] = {}
+    for instruction in instructions:
+        if isinstance(instruction, Say):
+            told.setdefault(int(instruction.connection.split()[-1]), []).append(instruction.message)
+    return told
+
+
+def to_all(*messages: Control) -> dict[int, list[Control]]:
+    return {agent: list(messages) for agent in WEIGHTS}
+
+
+def notes(instructions: list[Instruction]) -> str:
+    return "\n".join(i.text for i in instructions if isinstance(i, Note))
+
+
+# --- a run without trouble ------------------------------------------------------------------------
+
+
+def test_a_run_from_the_first_hello_to_the_end() -> None:
+    run = Run(rounds=15)
+    assert said(run.hello(2)) == {2: [Waiting([1, 3])]}
+    assert said(run.hello(1)) == {1: [Waiting([3])]}
+    assert run.session.missing == [3]
+    told = said(run.hello(3))
+    assert run.is_in(Phase.PREPARING)
+    assert told[3][0] == Waiting([])
+    assert {agent: messages[-1] for agent, messages in told.items()} == {
+        1: Plan(1, {2: endpoint(2)}, WEIGHTS[1], 15, 10, PATIENCE, {"start": "zeros", "agent": 1}),
+        2: Plan(
+            2, {1: endpoint(1), 3: endpoint(3)}, WEIGHTS[2], 15, 10, PATIENCE, {"start": "zeros", "agent": 2}
+        ),
+        3: Plan(3, {2: endpoint(2)}, WEIGHTS[3], 15, 10, PATIENCE, {"start": "zeros", "agent": 3}),
+    }
+
+    assert said(run.hears(1, Ready(DIMENSION))) == {}
+    assert said(run.hears(3, Ready(DIMENSION))) == {}
+    run.now += 5.0
+    assert said(run.hears(2, Ready(DIMENSION))) == to_all(Grant(15, True))
+    assert run.is_in(Phase.RUNNING)
+    assert (run.session.started, run.session.dimension) == (105.0, DIMENSION)
+
+    for agent in WEIGHTS:
+        assert run.hears(agent, report(0, 10, change=agent)) == [Record(agent, report(0, 10, change=agent))]
+    assert run.session.change == 3.0
+    assert run.session.round == 10
+    for agent in WEIGHTS:
+        assert run.hears(agent, report(10, 5)) == [Record(agent, report(10, 5))]
+    run.now += 2.0
+    assert run.hears(1, Finished(15, REFERENCE)) == []
+    assert run.hears(2, Finished(15, REFERENCE)) == []
+    assert said(run.hears(3, Finished(15, REFERENCE))) == to_all(Stop(""))
+    assert run.is_in(Phase.DONE)
+    assert run.session.failure is None
+    assert run.session.ended == 107.0
+    assert run.session.round == 15
+
+
+def test_one_agent_alone() -> None:
+    run = Run(weights={1: {1: 1.0}}, parameters={1: {}}, rounds=10)
+    assert said(run.hello(1)) == {1: [Waiting([]), Plan(1, {}, {1: 1.0}, 10, 10, PATIENCE, {})]}
+    assert said(run.hears(1, Ready(1))) == {1: [Grant(10, True)]}
+    run.hears(1, report(0, 10))
+    assert said(run.hears(1, Finished(10, bytes(8)))) == {1: [Stop("")]}
+    assert run.is_in(Phase.DONE)
+
+
+def test_a_hello_is_noted_with_its_endpoint() -> None:
+    assert notes(Run().hello(2)) == f"agent 2 is here ({endpoint(2)})"
+
+
+# --- grants ---------------------------------------------------------------------------------------
+
+
+def window_by_window(
+    run: Run, changes: Callable[[int, int], float] = lambda _agent, _window: 1.0
+) -> list[Grant]:
+    """Play in lock-step what is granted; every grant, in order, each of which everybody must get."""
+    run.hello(*run.agents)
+    grants: list[Grant] = []
+
+    def note_grants(instructions: list[Instruction]) -> None:
+        told = said(instructions)
+        if told:
+            assert set(told) == set(run.agents)
+            assert len({tuple(messages) for messages in told.values()}) == 1
+            grants.extend(message for message in told[1] if isinstance(message, Grant))
+
+    for agent in run.agents:
+        note_grants(run.hears(agent, Ready(DIMENSION)))
+    played = number = 0
+    while played < run.session.grant.until:
+        rounds = min(run.session.settings.window, run.session.grant.until - played)
+        number += 1
+        for agent in run.agents:
+            note_grants(run.hears(agent, report(played, rounds, changes(agent, number))))
+        played += rounds
+    return grants
+
+
+@pytest.mark.parametrize(
+    ("rounds", "expected"),
+    [
+        (45, [(20, False), (30, False), (40, False), (45, True)]),
+        (40, [(20, False), (30, False), (40, True)]),
+        (41, [(20, False), (30, False), (40, False), (41, True)]),
+        (21, [(20, False), (21, True)]),
+        (20, [(20, True)]),
+        (19, [(19, True)]),
+        (10, [(10, True)]),
+        (1, [(1, True)]),
+    ],
+)
+def test_two_windows_are_granted_ahead_and_the_last_may_be_short(
+    rounds: int, expected: list[tuple[int, bool]]
+) -> None:
+    assert LOOK_AHEAD == 2
+    assert window_by_window(Run(rounds=rounds)) == [Grant(until, last) for until, last in expected]
+
+
+def test_a_window_of_one_round_is_a_barrier_two_rounds_ahead() -> None:
+    grants = window_by_window(Run(rounds=4, window=1))
+    assert grants == [Grant(2, False), Grant(3, False), Grant(4, True)]
+
+
+def test_nothing_is_granted_before_all_have_reported() -> None:
+    run = Run().to(Phase.RUNNING)
+    assert said(run.hears(1, report(0, 10))) == {}
+    assert said(run.hears(1, report(10, 10))) == {}
+    assert said(run.hears(3, report(0, 10))) == {}
+    assert said(run.hears(2, report(0, 10))) == to_all(Grant(30, False))
+    assert said(run.hears(2, report(10, 10))) == {}
+    assert said(run.hears(3, report(10, 10))) == to_all(Grant(40, False))
+
+
+# --- the stopping rule ----------------------------------------------------------------------------
+
+
+def test_the_run_ends_early_when_no_message_is_longer_than_the_tolerance() -> None:
+    """In window 2 the longest is at the tolerance: what is granted by then, 30 rounds, is played."""
+    run = Run(stop_change=0.5)
+    grants = window_by_window(run, lambda agent, window: 0.5 if window == 2 else float(agent))
+    assert grants == [Grant(20, False), Grant(30, False), Grant(30, True)]
+
+
+def test_one_long_message_is_enough_to_go_on() -> None:
+    run = Run(stop_change=0.5)
+    grants = window_by_window(run, lambda agent, _window: 0.51 if agent == 2 else 0.0)
+    assert grants[-1] == Grant(45, True)
+
+
+def test_without_a_tolerance_even_silence_goes_on() -> None:
+    assert window_by_window(Run(), lambda _agent, _window: 0.0)[-1] == Grant(45, True)
+
+
+def test_a_window_that_is_not_complete_does_not_stop_the_run() -> None:
+    run = Run(stop_change=0.5).to(Phase.RUNNING)
+    assert said(run.hears(1, report(0, 10, change=0.0))) == {}
+    assert said(run.hears(2, report(0, 10, change=0.0))) == {}
+    assert said(run.hears(1, report(10, 10, change=0.0))) == {}
+    assert said(run.hears(3, report(0, 10, change=0.0))) == to_all(Grant(20, True))
+
+
+def test_after_the_last_grant_nothing_is_decided_any_more() -> None:
+    run = Run(rounds=20, stop_change=0.5).to(Phase.RUNNING)
+    assert run.session.grant == Grant(20, True)
+    told = [said(run.hears(agent, report(0, 10, change=0.0))) for agent in WEIGHTS]
+    assert told == [{}, {}, {}]
+    assert run.session.grant == Grant(20, True)
+
+
+class Player:
+    """An agent that plays what it has read to be granted, and reports window by window."""
+
+    def __init__(self, agent: int, changes: list[float]) -> None:
+        self.agent = agent
+        self.mail: list[Grant] = []
+        self.finished = False
+        self._changes = iter(changes)
+        self._grant = Grant(1, False)  # less than a window: nothing can be reported
+        self._played = 0
+
+    def _next(self) -> FromAgent | None:
+        """What it can say by the grants that it has read."""
+        grant, end = self._grant, self._played + SETTINGS.window
+        if grant.last and self._played == grant.until:
+            return Finished(self._played, REFERENCE)
+        if end > grant.until and not grant.last:
+            return None
+        return report(self._played, min(end, grant.until) - self._played)
+
+    def can_act(self) -> bool:
+        return not self.finished and (bool(self.mail) or self._next() is not None)
+
+    def act(self, eager: bool) -> FromAgent | None:
+        """Read a letter, or say the next thing: which one comes first is a matter of timing."""
+        message = self._next()
+        if self.mail and (eager or message is None):
+            self._grant = self.mail.pop(0)
+            return None
+        if isinstance(message, Report):
+            self._played += len(message.message_bytes)
+            return replace(message, change=next(self._changes))
+        self.finished = True
+        return message
+
+
+def play(run: Run, changes: dict[int, list[float]], timing: random.Random) -> None:
+    """Everybody in an order that `timing` decides, letters arriving whenever it likes."""
+    run.to(Phase.PREPARING)
+    players = {agent: Player(agent, changes[agent]) for agent in run.agents}
+
+    def deliver(instructions: list[Instruction]) -> None:
+        for agent, messages in said(instructions).items():
+            players[agent].mail += [message for message in messages if isinstance(message, Grant)]
+
+    for agent in timing.sample(run.agents, len(run.agents)):
+        deliver(run.hears(agent, Ready(DIMENSION)))
+    while able := [player for player in players.values() if player.can_act()]:
+        player = timing.choice(able)
+        message = player.act(eager=timing.random() < 0.5)
+        if message is not None:
+            deliver(run.hears(player.agent, message))
+
+
+def last_round(changes: dict[int, list[float]], rounds: int, tolerance: float) -> int:
+    """Worked out from the rule: the first window in which all are short ends the run one window later."""
+    window = SETTINGS.window
+    for number in range(1, rounds // window + 1):
+        granted = (number + 1) * window
+        if granted >= rounds:
+            return rounds
+        if max(values[number - 1] for values in changes.values()) <= tolerance:
+            return granted
+    return rounds
+
+
+@settings(deadline=None, max_examples=300)
+@given(
+    st.fixed_dictionaries(
+        {a: st.lists(st.sampled_from([0.0, 1.0]), min_size=9, max_size=9) for a in WEIGHTS}
+    ),
+    st.integers(1, 85),
+    st.randoms(use_true_random=False),
+)
+def test_the_last_round_does_not_depend_on_timing(
+    changes: dict[int, list[float]], rounds: int, timing: random.Random
+) -> None:
+    run = Run(rounds=rounds, stop_change=0.5)
+    play(run, changes, timing)
+    assert run.session.failure is None
+    assert run.is_in(Phase.DONE)
+    assert run.session.grant == Grant(last_round(changes, rounds, 0.5), True)
+    assert {m.finished.rounds for m in run.session.members.values() if m.finished} == {
+        run.session.grant.until
+    }
+
+
+def test_the_rule_worked_out_above_knows_early_and_late_ends() -> None:
+    short, long = [0.0] * 9, [1.0] * 9
+    assert last_round({1: short, 2: short}, 85, 0.5) == 20
+    assert last_round({1: [1.0, 0.0, 0.0], 2: short}, 85, 0.5) == 30
+    assert last_round({1: short, 2: long}, 85, 0.5) == 85
+    assert last_round({1: short, 2: short}, 15, 0.5) == 15
+
+
+# --- who may come ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("phase", [Phase.GATHERING, Phase.PREPARING, Phase.RUNNING])
+@pytest.mark.parametrize("agent", [0, 4, 65536])
+def test_an_unknown_number_is_refused(phase: Phase, agent: int) -> None:
+    run = Run().to(phase)
+    instructions = run.happens(Heard(connection(9), Hello(agent, "tcp://elsewhere:1")))
+    refusal = f"this network has agents 1..3; there is no agent {agent}"
+    assert instructions == [Say(connection(9), Refused(refusal)), Note(f"refused: {refusal}")]
+    assert run.is_in(phase)
+    assert run.session.failure is None
+
+
+@pytest.mark.parametrize("phase", [Phase.GATHERING, Phase.PREPARING, Phase.RUNNING, Phase.STOPPING])
+def test_a_second_agent_with_the_same_number_is_refused(phase: Phase) -> None:
+    run = Run().to(phase)
+    members = dict(run.session.members)
+    told = said(run.happens(Heard(connection(9), Hello(1, "tcp://elsewhere:1"))))
+    [refusal] = told.pop(9)
+    assert told == {}
+    assert isinstance(refusal, Refused)
+    assert f"agent 1 is here already, at {endpoint(1)}" in refusal.reason
+    assert run.session.members == members
+    assert run.is_in(phase)
+
+
+def test_one_that_was_refused_has_nothing_more_to_say() -> None:
+    run = Run().to(Phase.RUNNING)
+    run.happens(Heard(connection(9), Hello(1, "tcp://elsewhere:1")))
+    for message in (Ready(99), report(0, 10), Finished(1, b""), Failed("boo", 3, 0), Status(1, [])):
+        assert run.happens(Heard(connection(9), message)) == []
+    assert run.is_in(Phase.RUNNING)
+    assert run.session.members[1].reported == 0
+
+
+def test_one_connection_is_one_agent() -> None:
+    run = Run()
+    run.hello(1)
+    told = run.happens(Heard(connection(1), Hello(2, endpoint(2))))
+    assert isinstance(said(told)[1][0], Refused)
+    assert run.session.missing == [2, 3]
+
+
+def test_dimensions_that_disagree_name_both() -> None:
+    run = Run().to(Phase.PREPARING)
+    run.hears(3, Ready(7))
+    told = said(run.hears(1, Ready(5)))
+    assert run.is_in(Phase.DONE)
+    assert run.failure.exit_code == BAD_INPUT
+    assert "agent 1 has d = 5, agent 3 has d = 7" in run.failure.reason
+    assert told == to_all(Stop(run.failure.reason))
+
+
+def test_dimensions_are_compared_before_all_are_ready_and_not_too_early() -> None:
+    run = Run().to(Phase.PREPARING)
+    run.hears(3, Ready(7))
+    run.hears(2, Ready(7))
+    assert run.is_in(Phase.PREPARING)
+    run.hears(1, Ready(8))
+    assert "agent 1 has d = 8, agent 2 has d = 7" in run.failure.reason
+
+
+# --- agents that fail -----------------------------------------------------------------------------
+
+
+def test_one_that_fails_while_gathering_may_come_back() -> None:
+    run = Run()
+    run.hello(1, 2)
+    instructions = run.hears(1, Failed("no such file", 2, 0))
+    assert "agent 1 left: no such file" in notes(instructions)
+    assert said(instructions) == {}
+    assert run.is_in(Phase.GATHERING)
+    assert run.session.missing == [1, 3]
+    told = said(run.happens(Heard(connection(7), Hello(1, "tcp://new:1"))))
+    assert told == {7: [Waiting([3])]}
+    told = said(run.hello(3))
+    assert isinstance(told[7][0], Plan)
+    assert [plan.endpoints[1] for plan in told[2] if isinstance(plan, Plan)] == ["tcp://new:1"]
+
+
+def test_one_that_fails_while_gathering_ends_a_supervised_run() -> None:
+    run = Run(supervised=True)
+    run.hello(1, 2)
+    told = said(run.hears(1, Failed("no such file", 2, 0)))
+    assert run.is_in(Phase.DONE)
+    assert (run.failure.reason, run.failure.exit_code) == ("agent 1: no such file", 2)
+    assert told[2] == [Stop("agent 1: no such file")]
+
+
+@pytest.mark.parametrize("supervised", [False, True])
+def test_one_that_fails_while_preparing_ends_the_run(supervised: bool) -> None:
+    run = Run(supervised=supervised).to(Phase.PREPARING)
+    told = said(run.hears(2, Failed("A has no rows", 2, 0)))
+    assert run.is_in(Phase.DONE)
+    assert (run.failure.reason, run.failure.exit_code) == ("agent 2: A has no rows", 2)
+    assert told[1] == told[3] == [Stop("agent 2: A has no rows")]
+
+
+def test_one_that_fails_in_the_run_stops_all_and_their_last_words_are_waited_for() -> None:
+    run = Run().to(Phase.RUNNING)
+    told = said(run.hears(2, Failed("diverged", 4, 12)))
+    assert told[1] == told[3] == [Stop("agent 2: diverged")]
+    assert run.is_in(Phase.STOPPING)
+    assert run.hears(1, report(0, 7)) == [Record(1, report(0, 7))]
+    run.hears(1, Finished(12, REFERENCE))
+    assert run.is_in(Phase.STOPPING)
+    run.hears(3, Finished(12, REFERENCE))
+    assert run.is_in(Phase.DONE)
+    assert (run.failure.reason, run.failure.exit_code) == ("agent 2: diverged", 4)
+
+
+def test_one_that_was_interrupted_is_named_with_the_round() -> None:
+    run = Run().to(Phase.RUNNING)
+    run.hears(2, Failed("interrupted", INTERRUPTED, 16))
+    run.hears(1, Finished(17, REFERENCE))
+    run.hears(3, Finished(16, REFERENCE))
+    assert run.failure.reason == "agent 2 was interrupted in round 17"
+    assert run.failure.exit_code == INTERRUPTED
+
+
+def test_the_first_failure_is_the_cause() -> None:
+    run = Run().to(Phase.RUNNING)
+    run.hears(2, Failed("diverged", 4, 3))
+    instructions = run.hears(1, Failed("agent 2 sent nothing", 3, 3))
+    assert said(instructions) == {}
+    run.happens(Exited(3, 3, "agent 2 sent nothing"))
+    assert run.is_in(Phase.DONE)
+    assert (run.failure.reason, run.failure.exit_code) == ("agent 2: diverged", 4)
+
+
+# --- processes that leave -------------------------------------------------------------------------
+
+
+def test_a_killed_agent_is_named_with_the_signal_and_the_round_its_neighbours_know() -> None:
+    run = Run().to(Phase.RUNNING)
+    run.hears(1, report(0, 10))
+    told = said(run.happens(Exited(1, -9, "")))
+    assert told[2] == told[3] == [Stop("agent 1 was killed by SIGKILL")]
+    assert run.is_in(Phase.STOPPING)
+    run.hears(3, Finished(16, REFERENCE))
+    run.hears(2, Finished(17, REFERENCE))
+    assert run.is_in(Phase.DONE)
+    assert run.failure.exit_code == PEER_FAILED
+    # agent 3 is no neighbour of 1; agent 2 waited for it in round 17
+    assert run.failure.reason == "agent 1 was killed by SIGKILL in round 17"
+
+
+def test_only_neighbours_know_how_far_a_killed_agent_came() -> None:
+    run = Run().to(Phase.RUNNING)
+    run.happens(Exited(1, -9, ""))
+    run.hears(3, Finished(13, REFERENCE))
+    run.hears(2, Finished(12, REFERENCE))
+    assert run.failure.reason == "agent 1 was killed by SIGKILL in round 12"
+
+
+def test_the_round_is_known_from_reports_when_nobody_has_last_words() -> None:
+    run = Run().to(Phase.RUNNING)
+    for agent in WEIGHTS:
+        run.hears(agent, report(0, 10))
+    run.hears(2, Status(14, [1]))
+    run.happens(Exited(1, -15, ""))
+    run.ticks(GRACE_SECONDS + 0.1)
+    assert run.is_in(Phase.DONE)
+    assert run.failure.reason == "agent 1 was killed by SIGTERM in round 14"
+
+
+@pytest.mark.parametrize("phase", [Phase.GATHERING, Phase.PREPARING])
+def test_a_killed_agent_before_the_run(phase: Phase) -> None:
+    run = Run(supervised=True).to(phase)
+    run.happens(Exited(1, -11, ""))
+    assert run.is_in(Phase.DONE)
+    assert run.failure.reason.startswith("agent 1 was killed by SIGSEGV")
+    assert run.failure.exit_code == PEER_FAILED
+
+
+def test_one_that_is_killed_before_it_came() -> None:
+    run = Run(supervised=True)
+    run.hello(1)
+    told = said(run.happens(Exited(3, -9, "")))
+    assert told == {1: [Stop("agent 3 was killed by SIGKILL")]}
+    assert run.is_in(Phase.DONE)
+
+
+@pytest.mark.parametrize("number", [34, 40, 64])
+def test_a_signal_without_a_name_of_its_own(number: int) -> None:
+    """Real-time signals between SIGRTMIN and SIGRTMAX have only numbers."""
+    run = Run(supervised=True).to(Phase.RUNNING)
+    run.happens(Exited(1, -number, ""))
+    assert run.is_in(Phase.STOPPING)
+    assert "agent 1 was killed by" in run.failure.reason
+
+
+def test_an_exit_code_with_last_words() -> None:
+    run = Run(supervised=True).to(Phase.GATHERING)
+    run.happens(Exited(2, 2, "data/2.npz: no such file"))
+    assert run.is_in(Phase.DONE)
+    assert (run.failure.reason, run.failure.exit_code) == ("agent 2: data/2.npz: no such file", 2)
+
+
+def test_an_exit_code_without_a_word() -> None:
+    run = Run(supervised=True).to(Phase.PREPARING)
+    run.happens(Exited(2, 77, ""))
+    assert (run.failure.reason, run.failure.exit_code) == ("agent 2: left with exit code 77", 77)
+
+
+@pytest.mark.parametrize("phase", [Phase.GATHERING, Phase.PREPARING, Phase.RUNNING])
+def test_leaving_too_early_is_a_failure_even_with_exit_code_0(phase: Phase) -> None:
+    run = Run(supervised=True).to(phase)
+    run.happens(Exited(1, 0, ""))
+    run.ticks(GRACE_SECONDS + 0.1)
+    assert run.is_in(Phase.DONE)
+    assert run.failure.reason.startswith("agent 1 left before the end")
+    assert run.failure.exit_code == PEER_FAILED
+
+
+def test_leaving_at_the_end_is_none() -> None:
+    run = Run(rounds=10, supervised=True).to(Phase.RUNNING)
+    for agent in WEIGHTS:
+        run.hears(agent, report(0, 10))
+    run.hears(1, Finished(10, REFERENCE))
+    assert run.happens(Exited(1, 0, "")) == []
+    assert run.is_in(Phase.RUNNING)
+    assert run.session.failure is None
+
+
+def test_when_all_are_gone_nobody_is_waited_for() -> None:
+    run = Run(supervised=True).to(Phase.RUNNING)
+    run.happens(Exited(1, -9, ""))
+    run.happens(Exited(2, 3, "stopped"))
+    assert run.is_in(Phase.STOPPING)
+    run.happens(Exited(3, 0, ""))
+    assert run.is_in(Phase.DONE)
+    assert run.failure.agent == 1
+
+
+# --- silence --------------------------------------------------------------------------------------
+
+
+def test_a_silent_agent_is_named_after_the_patience() -> None:
+    run = Run().to(Phase.RUNNING)
+    run.ticks(PATIENCE / 2, speaking=[1, 3])
+    run.ticks(PATIENCE / 2, speaking=[1, 3])
+    assert run.session.failure is None  # exactly the patience is not yet too long
+    told = said(run.ticks(0.1, speaking=[1, 3]))
+    assert told[1] == told[3] == [Stop("agent 2 has been silent for 30 s")]
+    run.hears(1, Finished(8, REFERENCE))
+    run.hears(3, Finished(7, REFERENCE))
+    assert run.failure.reason == "agent 2 has been silent for 30 s in round 8"
+    assert (run.failure.agent, run.failure.exit_code) == (2, PEER_FAILED)
+
+
+@pytest.mark.parametrize("message", [Status(3, []), report(0, 10)])
+def test_any_word_breaks_the_silence(message: FromAgent) -> None:
+    run = Run().to(Phase.RUNNING)
+    run.ticks(PATIENCE - 1, speaking=[1, 3])
+    run.hears(2, message)
+    run.ticks(PATIENCE - 1, speaking=[1, 3])
+    assert run.session.failure is None
+
+
+def test_silence_while_preparing() -> None:
+    run = Run().to(Phase.PREPARING)
+    run.ticks(PATIENCE + 1, speaking=[1, 2])
+    assert run.is_in(Phase.DONE)
+    assert run.failure.reason == "agent 3 has been silent for 30 s"
+
+
+def test_silence_while_gathering_lets_the_agent_come_back() -> None:
+    run = Run(gather_seconds=1000.0).to(Phase.GATHERING)
+    instructions = run.ticks(PATIENCE + 1, speaking=[1])
+    assert "agent 2 has been silent for 30 s; it may come back" in notes(instructions)
+    assert run.session.missing == [2, 3]
+    assert run.session.failure is None
+    run.hello(2)
+    assert run.session.missing == [3]
+
+
+def test_silence_while_gathering_ends_a_supervised_run() -> None:
+    run = Run(gather_seconds=1000.0, supervised=True).to(Phase.GATHERING)
+    run.ticks(PATIENCE + 1, speaking=[1])
+    assert run.is_in(Phase.DONE)
+    assert run.failure.reason == "agent 2 has been silent for 30 s"
+
+
+def test_not_everybody_came() -> None:
+    run = Run(patience=1000.0)
+    run.hello(2)
+    run.ticks(60.0)
+    assert run.session.failure is None
+    told = said(run.ticks(0.1))
+    assert run.is_in(Phase.DONE)
+    assert run.failure.reason == "not all agents came within 60 s: still missing 1, 3"
+    assert run.failure.exit_code == PEER_FAILED
+    assert told == {2: [Stop(run.failure.reason)]}
+
+
+def test_the_gathering_has_no_deadline_once_all_are_here() -> None:
+    run = Run(patience=1000.0).to(Phase.PREPARING)
+    run.ticks(61.0)
+    assert run.is_in(Phase.PREPARING)
+
+
+# --- interruptions --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("phase", [Phase.GATHERING, Phase.PREPARING])
+def test_an_interruption_before_the_run_ends_it_at_once(phase: Phase) -> None:
+    run = Run().to(phase)
+    told = said(run.happens(Interrupted()))
+    assert run.is_in(Phase.DONE)
+    assert told == {agent: [Stop("interrupted")] for agent in run.session.members}
+    assert (run.failure.reason, run.failure.exit_code) == ("interrupted", INTERRUPTED)
+
+
+def test_an_interruption_of_the_run_waits_for_the_last_reports() -> None:
+    run = Run().to(Phase.RUNNING)
+    assert said(run.happens(Interrupted())) == to_all(Stop("interrupted"))
+    assert run.is_in(Phase.STOPPING)
+    for agent in WEIGHTS:
+        assert run.hears(agent, report(0, 6 + agent)) == [Record(agent, report(0, 6 + agent))]
+        run.hears(agent, Finished(6 + agent, REFERENCE))
+    assert run.is_in(Phase.DONE)
+    assert (run.failure.reason, run.failure.exit_code) == ("interrupted", INTERRUPTED)
+    assert run.session.round == 7
+
+
+def test_reports_of_a_stopped_run_grant_nothing() -> None:
+    run = Run(stop_change=0.5).to(Phase.STOPPING)
+    for agent in WEIGHTS:
+        assert said(run.hears(agent, report(0, 10, change=0.0))) == {}
+    assert run.session.grant == Grant(20, False)
+
+
+def test_the_last_words_are_not_waited_for_for_ever() -> None:
+    run = Run().to(Phase.RUNNING)
+    run.happens(Interrupted())
+    run.hears(1, Finished(5, REFERENCE))
+    run.ticks(GRACE_SECONDS)
+    assert run.is_in(Phase.STOPPING)
+    run.ticks(0.01)
+    assert run.is_in(Phase.DONE)
+
+
+def test_a_second_interruption_changes_nothing() -> None:
+    run = Run().to(Phase.STOPPING)
+    assert run.happens(Interrupted()) == []
+    assert run.is_in(Phase.STOPPING)
+
+
+# --- what is not in the protocol ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("phase", [Phase.GATHERING, Phase.PREPARING, Phase.RUNNING, Phase.STOPPING])
+def test_rubbish_from_a_stranger_is_refused_and_the_run_goes_on(phase: Phase) -> None:
+    run = Run().to(phase)
+    before = run.session.failure
+    instructions = run.happens(Garbled(connection(9), "bytes that are not msgpack"))
+    assert said(instructions) == {9: [Refused("bytes that are not msgpack")]}
+    assert "stranger" in notes(instructions)
+    assert run.is_in(phase)
+    assert run.session.failure is before
+
+
+@pytest.mark.parametrize("phase", [Phase.GATHERING, Phase.PREPARING, Phase.RUNNING])
+def test_rubbish_from_a_member_ends_the_run(phase: Phase) -> None:
+    run = Run().to(phase)
+    told = said(run.happens(Garbled(connection(2), "Hello with 1 fields")))
+    assert told[1] == [Stop("agent 2: Hello with 1 fields")]
+    assert (run.failure.reason, run.failure.exit_code) == ("agent 2: Hello with 1 fields", PEER_FAILED)
+    assert run.is_in(Phase.STOPPING if phase is Phase.RUNNING else Phase.DONE)
+
+
+MESSAGES: list[FromAgent] = [
+    Ready(DIMENSION), Status(0, []), report(0, 10), Finished(45, REFERENCE), Failed("boo", 3, 0),
+]  # fmt: skip
+EXPECTED_IN = {
+    Phase.GATHERING: {Status, Failed},
+    Phase.PREPARING: {Status, Failed, Ready},
+    Phase.RUNNING: {Status, Failed, Report, Finished},
+    Phase.STOPPING: {Status, Failed, Report, Finished, Ready},
+}
+
+
+def test_the_table_lists_what_may_be_said_when() -> None:
+    assert set(TABLE) == {(phase, kind) for phase, kinds in EXPECTED_IN.items() for kind in kinds}
+
+
+@pytest.mark.parametrize(
+    ("phase", "message"),
+    [(phase, m) for phase, kinds in EXPECTED_IN.items() for m in MESSAGES if type(m) not in kinds],
+    ids=lambda value: value.name if isinstance(value, Phase) else type(value).__name__,
+)
+def test_what_the_table_does_not_list_is_an_error_of_the_agent(phase: Phase, message: FromAgent) -> None:
+    run = Run().to(phase)
+    told = said(run.hears(2, message))
+    what, when = type(message).__name__, phase.name.lower()
+    assert run.failure.reason == f"agent 2 said {what} while the run was {when}"
+    assert (run.failure.agent, run.failure.exit_code) == (2, PEER_FAILED)
+    assert told[1] == [Stop(run.failure.reason)]
+    assert run.is_in(Phase.STOPPING if phase is Phase.RUNNING else Phase.DONE)
+
+
+@pytest.mark.parametrize("first", [10, 1, 9])
+def test_a_report_from_the_wrong_round_is_an_error_of_the_agent(first: int) -> None:
+    run = Run().to(Phase.RUNNING)
+    instructions = run.hears(2, report(first, 10))
+    assert not [i for i in instructions if isinstance(i, Record)]
+    assert run.failure.reason == f"agent 2 reported from round {first}, not 0"
+    assert (run.failure.agent, run.failure.exit_code) == (2, PEER_FAILED)
+
+
+def test_the_same_report_twice_is_an_error_of_the_agent() -> None:
+    run = Run().to(Phase.RUNNING)
+    run.hears(2, report(0, 10))
+    run.hears(2, report(0, 10))
+    assert run.failure.reason == "agent 2 reported from round 0, not 10"
+
+
+@pytest.mark.parametrize("rounds", [0, 5, 20, 1000])
+def test_a_report_that_is_not_one_window_is_an_error_of_the_agent(rounds: int) -> None:
+    """20 rounds in windows of 10 are granted. A report of another length would leave its window incomplete
+    for ever, or (an empty one) complete it twice, and nobody would be named."""
+    run = Run().to(Phase.RUNNING)
+    run.hears(2, report(0, rounds))
+    assert run.session.failure is not None
+    assert "agent 2" in run.failure.reason
+
+
+def test_a_window_counts_as_reported_only_when_each_agent_has_reported_it() -> None:
+    """Agent 1 reports its window and then nothing, twice: that is not three agents."""
+    run = Run().to(Phase.RUNNING)
+    told = [said(run.hears(1, message)) for message in (report(0, 10), report(10, 0), report(10, 0))]
+    grants = [m for each in told for messages in each.values() for m in messages if isinstance(m, Grant)]
+    assert grants == []
+
+
+@pytest.mark.parametrize("rounds", [0, 19, 46])
+def test_finishing_before_the_last_granted_round_is_an_error_of_the_agent(rounds: int) -> None:
+    run = Run().to(Phase.RUNNING)
+    run.hears(2, Finished(rounds, REFERENCE))
+    assert run.session.failure is not None
+    assert "agent 2" in run.failure.reason
+
+
+@pytest.mark.parametrize("length", [DIMENSION - 1, DIMENSION + 1])
+def test_a_reference_of_another_dimension_is_an_error_of_the_agent(length: int) -> None:
+    """References are stacked afterwards, which works only when they are alike."""
+    run = Run(rounds=10).to(Phase.RUNNING)
+    for agent in WEIGHTS:
+        run.hears(agent, report(0, 10))
+    run.hears(2, Finished(10, bytes(8 * length)))
+    assert run.session.failure is not None
+    assert "agent 2" in run.failure.reason
+
+
+# --- pulses ---------------------------------------------------------------------------------------
+
+
+def test_pulses_while_gathering_say_who_is_missing() -> None:
+    run = Run().to(Phase.GATHERING)
+    assert run.ticks(PULSE_SECONDS / 2) == []
+    told = said(run.ticks(PULSE_SECONDS / 2))
+    assert told == {1: [Waiting([3])], 2: [Waiting([3])]}
+    assert run.ticks(PULSE_SECONDS / 2) == []
+
+
+def test_pulses_while_preparing_say_who_is_not_ready() -> None:
+    run = Run().to(Phase.PREPARING)
+    run.hears(2, Ready(DIMENSION))
+    assert said(run.ticks(PULSE_SECONDS)) == to_all(Waiting([1, 3]))
+
+
+def test_pulses_while_running_repeat_the_grant() -> None:
+    run = Run().to(Phase.RUNNING)
+    assert said(run.ticks(PULSE_SECONDS)) == to_all(Grant(20, False))
+    for agent in WEIGHTS:
+        run.hears(agent, report(0, 10))
+    assert said(run.ticks(PULSE_SECONDS)) == to_all(Grant(30, False))
+
+
+def test_no_pulses_while_stopping() -> None:
+    run = Run().to(Phase.STOPPING)
+    assert run.ticks(PULSE_SECONDS) == []
+
+
+def test_status_tells_how_far_the_slowest_is() -> None:
+    run = Run().to(Phase.RUNNING)
+    for agent, round_ in ((1, 7), (2, 6), (3, 8)):
+        assert run.hears(agent, Status(round_, [2])) == []
+    assert run.session.round == 6
+    run.hears(2, Status(3, []))  # an old one that came late
+    assert run.session.round == 6
+
+
+# --- after the end --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "happening",
+    [
+        *[Heard(connection(1), message) for message in MESSAGES],
+        Heard(connection(1), Hello(1, endpoint(1))),
+        Heard(connection(9), Hello(9, endpoint(9))),
+        Garbled(connection(1), "rubbish"),
+        Garbled(connection(9), "rubbish"),
+        Exited(1, -9, ""),
+        Exited(1, 0, ""),
+        Interrupted(),
+        Tick(),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("well", [True, False])
+def test_nothing_is_said_or_changed_after_the_end(happening: Happening, well: bool) -> None:
+    run = Run(rounds=10)
+    if well:
+        run.to(Phase.RUNNING)
+        for agent in WEIGHTS:
+            run.hears(agent, report(0, 10))
+            run.hears(agent, Finished(10, REFERENCE))
+    else:
+        run.to(Phase.DONE)
+    session = run.session
+    before = (session.failure and replace(session.failure), session.ended, session.round, session.grant)
+    run.now += 1000.0
+    assert run.happens(happening) == []
+    assert run.is_in(Phase.DONE)
+    assert (session.failure, session.ended, session.round, session.grant) == before

@@ -1,0 +1,496 @@
+"""Messages: exact bytes, round trips, and nothing that is not in the protocol gets through."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import math
+import struct
+import typing
+from collections.abc import Callable
+from typing import Any
+
+import msgpack
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from wire.errors import ProtocolError, WireError
+from wire.messages import (
+    MAX_AGENTS,
+    MAX_ROUND,
+    VERSION,
+    Control,
+    Failed,
+    Finished,
+    FromAgent,
+    FromCoordinator,
+    Grant,
+    Hello,
+    Plan,
+    Ready,
+    Refused,
+    Report,
+    Status,
+    Stop,
+    VersionError,
+    Waiting,
+    decode_control,
+    decode_data,
+    encode_control,
+    encode_data,
+)
+
+KINDS: tuple[type[Any], ...] = typing.get_args(FromAgent) + typing.get_args(FromCoordinator)
+
+HALF = b"\xcb\x3f\xe0\0\0\0\0\0\0"
+ONE = b"\0\0\0\0\0\0\xf0\x3f"  # little-endian, as vectors travel; msgpack's own floats are big-endian
+THIRTY = b"\xcb\x40\x3e\0\0\0\0\0\0"
+
+GOLDEN: list[tuple[Control, bytes]] = [
+    (Hello(1, "tcp://h:1"), b"\x94\x01\xa5Hello\x01\xa9tcp://h:1"),
+    (Ready(10), b"\x93\x01\xa5Ready\x0a"),
+    (Status(7, [2, 3]), b"\x94\x01\xa6Status\x07\x92\x02\x03"),
+    (
+        Report(0, [25, 26], [30, 300], {2: 330}, 0, 0.5),
+        b"\x98\x01\xa6Report\x00\x92\x19\x1a\x92\x1e\xcd\x01\x2c\x81\x02\xcd\x01\x4a\x00" + HALF,
+    ),
+    (Finished(2, ONE), b"\x94\x01\xa8Finished\x02\xc4\x08" + ONE),
+    (Failed("no data", 2, 5), b"\x95\x01\xa6Failed\xa7no data\x02\x05"),
+    (Waiting([3]), b"\x93\x01\xa7Waiting\x91\x03"),
+    (Refused("why"), b"\x93\x01\xa7Refused\xa3why"),
+    (
+        Plan(1, {2: "tcp://h:2"}, {1: 0.5, 2: 0.5}, 100, 10, 30.0, {"start": "zeros"}),
+        b"\x99\x01\xa4Plan\x01\x81\x02\xa9tcp://h:2\x82\x01" + HALF + b"\x02" + HALF
+        + b"\x64\x0a" + THIRTY + b"\x81\xa5start\xa5zeros",
+    ),
+    (Grant(20, False), b"\x94\x01\xa5Grant\x14\xc2"),
+    (Stop(""), b"\x93\x01\xa4Stop\xa0"),
+]  # fmt: skip
+VALID: dict[type[Any], Control] = {type(message): message for message, _ in GOLDEN}
+
+
+def name(message: object) -> str:
+    return type(message).__name__
+
+
+def test_every_kind_has_golden_bytes() -> None:
+    assert set(VALID) == set(KINDS)
+
+
+@pytest.mark.parametrize(("message", "frame"), GOLDEN, ids=[name(message) for message, _ in GOLDEN])
+def test_encodes_to_exactly_these_bytes(message: Control, frame: bytes) -> None:
+    assert encode_control(message) == frame
+
+
+@pytest.mark.parametrize(("message", "frame"), GOLDEN, ids=[name(message) for message, _ in GOLDEN])
+def test_decodes_from_exactly_these_bytes(message: Control, frame: bytes) -> None:
+    assert decode_control(frame) == message
+
+
+@pytest.mark.parametrize("message", VALID.values(), ids=name)
+def test_messages_are_frozen(message: Control) -> None:
+    field = dataclasses.fields(message)[0].name
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        setattr(message, field, getattr(message, field))
+
+
+# --- round trips ----------------------------------------------------------------------------------
+
+agents = st.integers(1, MAX_AGENTS)
+sizes = st.lists(st.integers(0, 2**63), max_size=5)
+rounds = st.integers(1, MAX_ROUND)
+finite = st.floats(allow_nan=False, allow_infinity=False)
+references = st.lists(finite, max_size=5).map(lambda values: struct.pack(f"<{len(values)}d", *values))
+plain = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**63), 2**64 - 1) | finite | st.text() | st.binary(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@st.composite
+def plans(draw: st.DrawFn) -> Plan:
+    agent = draw(agents)
+    endpoints = draw(st.dictionaries(agents.filter(lambda peer: peer != agent), st.text(), max_size=4))
+    weights = {peer: draw(finite) for peer in (agent, *endpoints)}
+    parameters = draw(st.dictionaries(st.text(), plain, max_size=3))
+    return Plan(agent, endpoints, weights, draw(rounds), draw(rounds), draw(finite), parameters)
+
+
+@st.composite
+def reports(draw: st.DrawFn) -> Report:
+    payload = draw(sizes)
+    message = draw(st.lists(st.integers(0, 2**63), min_size=len(payload), max_size=len(payload)))
+    received = draw(st.dictionaries(agents, st.integers(0, 2**63), max_size=4))
+    return Report(
+        draw(st.integers(0, MAX_ROUND)), payload, message, received, draw(st.integers(0, 2**63)), draw(finite)
+    )
+
+
+messages: st.SearchStrategy[Control] = st.one_of(
+    st.builds(Hello, st.integers(0, MAX_AGENTS), st.text()),
+    st.builds(Ready, rounds),
+    st.builds(Status, st.integers(0, MAX_ROUND), sizes),
+    reports(),
+    st.builds(Finished, st.integers(0, MAX_ROUND), references),
+    st.builds(Failed, st.text(), st.integers(1, 255), st.integers(0, MAX_ROUND)),
+    st.builds(Waiting, sizes),
+    st.builds(Refused, st.text()),
+    plans(),
+    st.builds(Grant, rounds, st.booleans()),
+    st.builds(Stop, st.text()),
+)
+
+
+@settings(deadline=None, max_examples=300)
+@given(messages)
+def test_what_is_said_is_what_is_heard(message: Control) -> None:
+    heard = decode_control(encode_control(message))
+    assert heard == message
+    assert repr(heard) == repr(message)  # equality alone would take 1 for True and 1.0
+
+
+@given(st.integers(0, 2**63), st.integers(0, 2**63), st.binary(max_size=300))
+def test_data_that_is_sent_is_what_is_received(sender: int, round_: int, payload: bytes) -> None:
+    assert decode_data(encode_data(sender, round_, payload)) == (sender, round_, payload)
+
+
+def test_data_encodes_to_exactly_these_bytes() -> None:
+    assert encode_data(3, 300, b"\x00\x01") == b"\x93\x03\xcd\x01\x2c\xc4\x02\x00\x01"
+
+
+# --- fields that must not be ----------------------------------------------------------------------
+
+NOT_WHOLE: list[Any] = [True, False, 1.0, "1", b"1", None, math.nan, -1, 2**64 - 1, [1], {1: 1}]
+NOT_TEXT: list[Any] = [1, True, None, b"text", ["text"], {"text": "text"}, math.nan]
+NOT_FLAG: list[Any] = [0, 1, None, "true", 1.0, [True]]
+NOT_NUMBER: list[Any] = [True, "1.0", None, math.nan, math.inf, -math.inf, [1.0], {1: 1.0}, b"1"]
+NOT_WHOLE_NUMBERS: list[Any] = [
+    None,
+    1,
+    "12",
+    b"12",
+    {1: 1},
+    [True],
+    [1.0],
+    [-1],
+    ["1"],
+    [[1]],
+    [None],
+    [2**63 + 1],
+]
+NOT_VECTOR: list[Any] = [None, 1.0, "12345678", [1.0], {}, b"1234567", bytes(9)]
+NOT_MAP: list[Any] = [None, 1, "text", [1, 2], [], True]
+NOT_ENDPOINTS: list[Any] = [
+    *NOT_MAP,
+    {2: 1},
+    {2: None},
+    {2: b"x"},
+    {"2": "x"},
+    {2.0: "x"},
+    {0: "x"},
+    {-1: "x"},
+    {True: "x"},
+]
+NOT_WEIGHTS: list[Any] = [
+    *NOT_MAP,
+    {1: 0.5, 2: math.nan},
+    {1: "x", 2: 0.5},
+    {1: True, 2: 0.5},
+    {"1": 0.5, 2: 0.5},
+]
+NOT_RECEIVED: list[Any] = [
+    *NOT_MAP,
+    {1: 1.0},
+    {1: True},
+    {1: -1},
+    {"1": 1},
+    {True: 1},
+    {-1: 1},
+    {None: 1},
+    {1: [1]},
+]
+
+BAD_FIELDS: dict[type[Any], dict[str, list[Any]]] = {
+    Hello: {"agent": [*NOT_WHOLE, MAX_AGENTS + 1], "endpoint": NOT_TEXT},
+    Ready: {"dimension": [*NOT_WHOLE, 0, MAX_ROUND + 1]},
+    Status: {"round": [*NOT_WHOLE, MAX_ROUND + 1], "waiting_for": NOT_WHOLE_NUMBERS},
+    Report: {
+        "first": [*NOT_WHOLE, MAX_ROUND + 1],
+        "payload_bytes": [*NOT_WHOLE_NUMBERS, [1], [1, 2, 3], [1, True], [1, 1.0]],
+        "message_bytes": [*NOT_WHOLE_NUMBERS, [1], [1, 2, 3], [1, True], [1, -1]],
+        "received": NOT_RECEIVED,
+        "resent": [*NOT_WHOLE, 2**63 + 1],
+        "change": NOT_NUMBER,
+    },
+    Finished: {"rounds": [*NOT_WHOLE, MAX_ROUND + 1], "reference": NOT_VECTOR},
+    Failed: {
+        "reason": NOT_TEXT,
+        "exit_code": [*NOT_WHOLE, 0, 256],
+        "round": [*NOT_WHOLE, MAX_ROUND + 1],
+    },
+    Waiting: {"missing": NOT_WHOLE_NUMBERS},
+    Refused: {"reason": NOT_TEXT},
+    Plan: {
+        "agent": [*NOT_WHOLE, 0, 2, 3, MAX_AGENTS + 1],
+        "endpoints": [*NOT_ENDPOINTS, {}, {3: "x"}, {2: "x", 3: "x"}],
+        "weights": [*NOT_WEIGHTS, {}, {1: 1.0}, {2: 1.0}, {1: 0.5, 2: 0.5, 3: 0.0}],
+        "rounds": [*NOT_WHOLE, 0, MAX_ROUND + 1],
+        "window": [*NOT_WHOLE, 0, MAX_ROUND + 1],
+        "patience": NOT_NUMBER,
+        "parameters": NOT_MAP,
+    },
+    Grant: {"until": [*NOT_WHOLE, 0, MAX_ROUND + 1], "last": NOT_FLAG},
+    Stop: {"reason": NOT_TEXT},
+}
+BAD = [
+    pytest.param(VALID[kind], field, values, id=f"{kind.__name__}.{field}")
+    for kind, fields in BAD_FIELDS.items()
+    for field, values in fields.items()
+]
+
+
+def test_every_field_of_every_kind_is_tried() -> None:
+    tried = {(kind, field) for kind, fields in BAD_FIELDS.items() for field in fields}
+    assert tried == {(kind, field.name) for kind in KINDS for field in dataclasses.fields(kind)}
+
+
+def accepted(make: Callable[[Any], object], values: list[Any]) -> list[Any]:
+    """Those that were not refused with a ProtocolError."""
+    found = []
+    for value in values:
+        try:
+            make(value)
+        except ProtocolError:
+            continue
+        found.append(value)
+    return found
+
+
+@pytest.mark.parametrize(("valid", "field", "values"), BAD)
+def test_a_bad_field_is_refused_when_made(valid: Control, field: str, values: list[Any]) -> None:
+    assert accepted(lambda value: dataclasses.replace(valid, **{field: value}), values) == []
+
+
+@pytest.mark.parametrize(("valid", "field", "values"), BAD)
+def test_a_bad_field_is_refused_from_the_wire(valid: Control, field: str, values: list[Any]) -> None:
+    def hear(value: Any) -> Control:
+        fields = [value if f.name == field else getattr(valid, f.name) for f in dataclasses.fields(valid)]
+        return decode_control(msgpack.packb([VERSION, name(valid), *fields]))
+
+    assert accepted(hear, values) == []
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: Ready(0), ["dimension", "1", "0"]),
+        (lambda: Hello(1, 5), ["endpoint", "text", "5"]),  # type: ignore[arg-type]
+        (lambda: Grant(1, 1), ["last", "true or false"]),  # type: ignore[arg-type]
+        (lambda: Plan(1, {2: "x"}, {1: 0.5, 2: math.inf}, 1, 1, 1.0, {}), ["weights[2]", "finite", "inf"]),
+        (lambda: Plan(1, {2: "x"}, {1: 1.0}, 1, 1, 1.0, {}), ["weights", "each neighbour"]),
+        (lambda: Report(0, [1], [], {}, 0, 0.0), ["payload_bytes", "message_bytes", "length"]),
+    ],
+)
+def test_a_refusal_says_which_field_and_why(make: Any, words: list[str]) -> None:
+    with pytest.raises(ProtocolError) as refusal:
+        make()
+    assert all(word in str(refusal.value) for word in words)
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
+def test_a_reference_that_is_not_finite_is_refused(value: float) -> None:
+    with pytest.raises(ProtocolError):
+        Finished(1, ONE + struct.pack("<d", value))
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: Stop("\udcff"),  # as in a file name that is not UTF-8
+        lambda: Plan(1, {}, {1: 1.0}, 1, 1, 1.0, {"objective": {"since": datetime.date(2020, 1, 1)}}),
+        lambda: Plan(1, {}, {1: 1.0}, 1, 1, 1.0, {"objective": {"seed": 2**70}}),
+    ],
+    ids=["text that is no Unicode", "date in the parameters", "whole number beyond 64 bits"],
+)
+def test_what_msgpack_cannot_carry_is_a_wire_error(make: Any) -> None:
+    """No msgpack error leaves the package: it is refused when made, or at the latest when sent."""
+    with pytest.raises(WireError):
+        encode_control(make())
+
+
+# --- frames that are no messages ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        b"",
+        b"\xc1",
+        b"\x93\x01\xa5Ready",  # a field short of what its head promises
+        b"\x93\x01\xa5Ready\x0a\x00",  # a byte after the end
+        b"\x93\x01\xa5Rea\xff\xff\x0a",  # no UTF-8
+        b"\x81\x91\x01\x01",  # a map with a list as a key
+        b"\x81\x80\x01",  # a map with a map as a key
+        b"\x91" * 5000,  # nested too deep
+        b"\xc7\x0c\xff\xff\xff\xff\xff\0\0\0\0\0\0\0\0",  # a time stamp that is none
+        b"\xdd\xff\xff\xff\xff",  # says it has 2^32 - 1 elements
+        b"\xc6\xff\xff\xff\xff",
+        b"\xdf\xff\xff\xff\xff",
+    ],
+    ids=lambda frame: frame[:8].hex() or "nothing",
+)
+def test_bytes_that_are_not_msgpack(frame: bytes) -> None:
+    with pytest.raises(ProtocolError):
+        decode_control(frame)
+    with pytest.raises(ProtocolError):
+        decode_data(frame)
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        None,
+        1,
+        "Stop",
+        {1: "Stop"},
+        [],
+        [VERSION],
+        [VERSION, "Stop"],
+        [VERSION, "Stop", "", ""],
+        [VERSION, "Hello", 1],
+        [VERSION, "Hello", 1, "x", None],
+        [VERSION, "Goodbye", ""],
+        [VERSION, "stop", ""],
+        [VERSION, "Control", ""],
+        [VERSION, "__class__", ""],
+        [VERSION, "", ""],
+        [VERSION, 1, ""],
+        [VERSION, None, ""],
+        [VERSION, ["Stop"], ""],
+        [VERSION, {"Stop": 1}, ""],
+        [VERSION, b"Stop", ""],
+        [VERSION, "Plan", 1, {2: "x"}, {1: [1], 2: {}}, 1, 1, 1.0, {}],
+    ],
+    ids=repr,
+)
+def test_what_is_not_a_message_is_refused(parts: Any) -> None:
+    with pytest.raises(ProtocolError):
+        decode_control(msgpack.packb(parts))
+
+
+def test_an_unknown_kind_is_named() -> None:
+    with pytest.raises(ProtocolError, match="Goodbye"):
+        decode_control(msgpack.packb([VERSION, "Goodbye"]))
+
+
+def test_a_wrong_number_of_fields_is_said() -> None:
+    with pytest.raises(ProtocolError, match="Hello with 1 fields"):
+        decode_control(msgpack.packb([VERSION, "Hello", 1]))
+
+
+@pytest.mark.parametrize("theirs", [0, 2, -1, 2**32, 1.5, None, "one", [1], {}])
+def test_another_version_says_both_and_what_to_do(theirs: Any) -> None:
+    with pytest.raises(VersionError) as refusal:
+        decode_control(msgpack.packb([theirs, "Stop", ""]))
+    text = str(refusal.value)
+    assert f"version {theirs}" in text
+    assert f"version {VERSION}" in text
+    assert "install the same version of cpgt on every machine" in text
+
+
+def test_another_version_is_said_before_its_kinds_and_fields_are_judged() -> None:
+    with pytest.raises(VersionError):
+        decode_control(msgpack.packb([VERSION + 1, "Goodbye", 1, 2, 3]))
+
+
+@pytest.mark.parametrize("theirs", [True, 1.0, "1"])
+def test_a_version_that_only_looks_like_ours(theirs: Any) -> None:
+    with pytest.raises(ProtocolError):
+        decode_control(msgpack.packb([theirs, "Stop", ""]))
+
+
+# --- anything at all ------------------------------------------------------------------------------
+
+keys = (
+    st.none() | st.booleans() | st.integers(-9, 9) | st.floats() | st.text(max_size=3) | st.binary(max_size=3)
+)
+anything = st.recursive(
+    keys | st.integers(-(2**63), 2**64 - 1),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(keys, inner, max_size=3),
+    max_leaves=12,
+)
+names = st.sampled_from([kind.__name__ for kind in KINDS])
+
+
+def heard_or_refused(frame: bytes) -> None:
+    """A message that can be said again, or a ProtocolError."""
+    try:
+        message = decode_control(frame)
+    except ProtocolError:
+        return
+    assert type(message) in KINDS
+    encode_control(message)
+
+
+@settings(deadline=None, max_examples=1000)
+@given(
+    st.binary(max_size=80) | st.builds(bytes.__add__, st.sampled_from([f for _, f in GOLDEN]), st.binary())
+)
+def test_any_bytes_are_heard_or_refused(frame: bytes) -> None:
+    heard_or_refused(frame)
+
+
+@settings(deadline=None, max_examples=1000)
+@given(st.sampled_from([frame for _, frame in GOLDEN]), st.data())
+def test_damaged_messages_are_heard_or_refused(frame: bytes, data: st.DataObject) -> None:
+    position = data.draw(st.integers(0, len(frame) - 1))
+    heard_or_refused(frame[:position])
+    heard_or_refused(frame[:position] + bytes((data.draw(st.integers(0, 255)),)) + frame[position + 1 :])
+
+
+@settings(deadline=None, max_examples=400)
+@given(names, st.lists(anything, max_size=8))
+def test_any_fields_are_heard_or_refused(kind: str, fields: list[Any]) -> None:
+    heard_or_refused(msgpack.packb([VERSION, kind, *fields]))
+
+
+@settings(deadline=None, max_examples=400)
+@given(
+    st.binary(max_size=40) | anything.map(msgpack.packb) | st.lists(anything, max_size=4).map(msgpack.packb)
+)
+def test_any_data_frame_is_read_or_refused(frame: bytes) -> None:
+    try:
+        sender, round_, payload = decode_data(frame)
+    except ProtocolError:
+        return
+    assert (type(sender), type(round_), type(payload)) == (int, int, bytes)
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        None,
+        7,
+        "abc",
+        b"abc",
+        [],
+        [1, 2],
+        [1, 2, b"", 4],
+        [True, 2, b""],
+        [1, False, b""],
+        [1.0, 2, b""],
+        [1, 2.0, b""],
+        [1, 2, "text"],
+        [1, 2, None],
+        [1, 2, [0, 1]],
+        [[1], 2, b""],
+        {b"a": 1, b"b": 2, b"c": 3},
+        {1: 1, 2: 2, 3: 3},
+    ],
+    ids=repr,
+)
+def test_data_of_another_shape_is_refused(parts: Any) -> None:
+    with pytest.raises(ProtocolError, match="data message"):
+        decode_data(msgpack.packb(parts))
