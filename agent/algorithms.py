@@ -36,6 +36,7 @@ from wire.vectors import Vectors
 
 CHANNELS = 2
 X, Y = 0, 1
+X_ROWS, Y_ROWS = (..., X, slice(None)), (..., Y, slice(None))
 PULL, REFERENCE = 0, 1
 
 
@@ -93,8 +94,8 @@ class CPGT:
         for weights, messages in stacks:
             messages.fold(shared, weights)
         values = outgoing.noised + shared[PULL]
-        x, y = values[..., X, :], values[..., Y, :]
-        x -= self.alpha * state.values[..., Y, :]
+        x, y = values[X_ROWS], values[Y_ROWS]
+        x -= self.alpha * state.values[Y_ROWS]
         gradient = objective.gradient(x)
         y += gradient - state.gradient
         return State(values, shared, gradient)

@@ -110,8 +110,9 @@ class Quantizer:
     def compress(self, v: Floats, dither: Floats) -> Quantized:
         fill, shrink = _quantizer_constants(self.bits, v.shape[-1])
         norm = np.sqrt(np.vecdot(v, v))[..., None]
-        # trunc(a + sign(a) u) = sign(a) floor(|a| + u)
-        levels = np.trunc(v * (fill / (norm + TINY)) + np.copysign(dither, v))
+        levels = v * (fill / (norm + TINY))
+        levels += np.copysign(dither, v)
+        np.trunc(levels, levels)  # trunc(a + sign(a) u) = sign(a) floor(|a| + u)
         return Quantized(self.bits, norm * shrink, levels)
 
 

@@ -30,7 +30,7 @@ class Objective(Protocol):
     def dimension(self) -> int: ...
 
     def gradient(self, x: Floats) -> Floats:
-        """The gradient at x, of shape (..., d): a leading axis holds independent points."""
+        """The gradient at x, a new array of shape (..., d): a leading axis holds independent points."""
 
 
 class LeastSquares:
@@ -137,7 +137,9 @@ def build_objective(kind: str, options: Mapping[str, Any], data: Data) -> Object
     objective = factory(data, **options)
     if not isinstance(objective, Objective):
         raise InputError(f"objective {kind!r} made something without `dimension` and `gradient(x)`")
-    gradient = np.asarray(objective.gradient(np.zeros(objective.dimension)))
+    gradient, another = (objective.gradient(np.full(objective.dimension, at)) for at in (0.0, 1.0))
+    if not isinstance(gradient, np.ndarray) or np.shares_memory(gradient, another):
+        raise InputError(f"objective {kind!r}: the gradient must be a new numpy array each time")
     if gradient.shape != (objective.dimension,):
         raise InputError(
             f"objective {kind!r}: the gradient has shape {gradient.shape}, not ({objective.dimension},)"

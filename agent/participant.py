@@ -21,7 +21,7 @@ from agent.randomness import Randomness
 from wire.carriers import Carrier
 from wire.errors import ProtocolError, WireError
 from wire.messages import decode_data, encode_data
-from wire.payloads import decode, encode
+from wire.payloads import decoder, encode
 from wire.vectors import Vectors
 
 SMALL = 8192  # coordinates of a round's messages: up to here, numpy's cost per call is what counts
@@ -71,6 +71,7 @@ class Participant:
         self._here: dict[int, bytes] = {}
         self._early: dict[int, bytes] = {}
         self._retained = (b"", b"")  # a neighbour may still wait for the round before the one just sent
+        self._decode = decoder(CHANNELS, objective.dimension)
         self._small = len(weights) * CHANNELS * objective.dimension <= SMALL
         self.state = algorithm.start(objective, x)
         if recorder:
@@ -87,7 +88,7 @@ class Participant:
         """The norm of the last message: how far the public references moved."""
         if not self.round:
             return 0.0
-        return float(np.linalg.norm(decode([self._payload], CHANNELS, self._objective.dimension).dense()))
+        return float(np.linalg.norm(self._decode([self._payload]).dense()))
 
     @property
     def waiting_for(self) -> list[int]:
@@ -125,19 +126,19 @@ class Participant:
             except ProtocolError as error:
                 raise PeerError(f"a neighbour sent a {error}") from None
             box = here if round_ == k else self._box(sender, round_)
-            if sender not in received:
-                raise PeerError(f"agent {sender}, which is no neighbour, sent data")
-            if box is not None and sender not in box:
+            if sender not in box:
+                if sender not in received:
+                    raise PeerError(f"agent {sender}, which is no neighbour, sent data")
                 box[sender] = payload
                 received[sender] += len(frame)
         self._step()
 
-    def _box(self, sender: int, round_: int) -> dict[int, bytes] | None:
-        """Where a message that is not of this round belongs, if anywhere."""
+    def _box(self, sender: int, round_: int) -> dict[int, bytes]:
+        """Where a message that is not of this round belongs."""
         if round_ == self.round + 1:
             return self._early
         if round_ < self.round:
-            return None  # a repetition, for somebody who had to reconnect
+            return {sender: b""}  # a repetition, for somebody who had to reconnect: it is here already
         raise PeerError(f"agent {sender} sent round {round_} while this agent is in round {self.round}")
 
     def send_again(self) -> None:
@@ -164,7 +165,7 @@ class Participant:
         if not self._small:
             return []
         try:
-            return [(self._mixing, decode(payloads, CHANNELS, self._objective.dimension))]
+            return [(self._mixing, self._decode(payloads))]
         except ProtocolError:
             return []  # one of them is bad: one by one, it will be found
 
@@ -172,10 +173,10 @@ class Participant:
         """The same, one message at a time, so that memory does not grow with the number of neighbours."""
         for i, payload in enumerate(payloads):
             try:
-                message = decode([payload], CHANNELS, self._objective.dimension)
+                message = self._decode([payload])
             except ProtocolError as error:
-                peer = self._neighbours[i - 1]
-                raise PeerError(f"agent {peer} sent, in round {self.round}, a {error}") from None
+                sender = (self.agent, *self._neighbours)[i]
+                raise PeerError(f"agent {sender} sent, in round {self.round}, a {error}") from None
             yield self._mixing[:, i : i + 1], message
 
     def _diverged(self) -> DivergedError:

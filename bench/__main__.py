@@ -9,101 +9,87 @@ import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import psutil
 
 from bench.lockstep import measure
 
-REPEATS = 5
+REPEATS = 7
 
 
-class Sample:
-    """One `cpgt run`, with what its processes took from the machine while rounds were played."""
+def run(*overrides: str, watch: bool = False) -> tuple[dict[str, Any], Usage | None]:
+    """One `cpgt run` of the paper's network with changes: its summary, and what it took, if asked for."""
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder) / "run"
+        flags = [word for override in overrides for word in ("--set", override)]
+        command = [sys.executable, "-m", "cpgt", "run", "paper", "--no-compare", "--quiet", "--out", str(out)]
+        with subprocess.Popen([*command, *flags]) as process:
+            usage = measure_usage(process.pid, out) if watch else None
+        if process.returncode:
+            raise SystemExit(f"the run failed: {' '.join(command + flags)}")
+        summary: dict[str, Any] = json.loads((out / "summary.json").read_text())
+        return summary, usage
 
-    def __init__(self, *overrides: str) -> None:
-        with tempfile.TemporaryDirectory() as folder:
-            out = Path(folder) / "run"
-            flags = [word for override in overrides for word in ("--set", override)]
-            command = [
-                sys.executable,
-                "-m",
-                "cpgt",
-                "run",
-                "paper",
-                "--no-compare",
-                "--quiet",
-                "--out",
-                str(out),
-            ]
-            with subprocess.Popen([*command, *flags]) as process:
-                self.agent_memory, self.coordinator_share = self._watch(process)
-            if process.returncode:
-                raise SystemExit(f"the run failed: {' '.join(command + flags)}")
-            summary: dict[str, Any] = json.loads((out / "summary.json").read_text())
-        self.rounds_per_second: float = summary["rounds_per_second"]
-        self.agents: int = summary["agents"]
 
-    @staticmethod
-    def _watch(process: subprocess.Popen[bytes]) -> tuple[int, float]:
-        """The largest agent's memory, and the coordinator's share of all CPU time after the start-up."""
-        memory, readings = 0, []
-        while process.poll() is None:
-            used: dict[str, float] = {"coordinator": 0.0, "agent": 0.0}
-            try:
-                for child in psutil.Process(process.pid).children(recursive=True):
-                    role = child.cmdline()[3]
-                    times = child.cpu_times()
-                    used[role] += times.user + times.system
-                    memory = max(memory, child.memory_info().rss if role == "agent" else 0)
-            except (psutil.Error, IndexError):
-                continue  # one of them has just come or gone
-            readings.append(used)
-            time.sleep(0.1)
-        steady = readings[len(readings) // 2 : -2]  # the first half holds the imports
-        if len(steady) < 2:
-            return memory, float("nan")
-        grown = {role: steady[-1][role] - steady[0][role] for role in steady[0]}
-        return memory, grown["coordinator"] / sum(grown.values())
+class Usage(NamedTuple):
+    agent_memory: int  # of the largest agent, resident
+    coordinator_share: float  # of the CPU time of all processes while rounds were played
+
+
+def measure_usage(parent: int, out: Path) -> Usage:
+    """Two readings, once rounds are being played. (Reading costs CPU time: such a run is not timed.)"""
+    ledger = out / "bytes.csv"
+    while not ledger.exists() or ledger.stat().st_size < 1000:
+        time.sleep(0.05)
+    processes = {p: p.cmdline()[3] for p in psutil.Process(parent).children(recursive=True)}
+    readings = []
+    for pause in (2.0, 0.0):
+        used = {"coordinator": 0.0, "agent": 0.0}
+        for process, role in processes.items():
+            used[role] += sum(process.cpu_times()[:2])
+        readings.append(used)
+        memory = max(p.memory_info().rss for p, role in processes.items() if role == "agent")
+        time.sleep(pause)
+    grown = {role: readings[1][role] - readings[0][role] for role in readings[0]}
+    return Usage(memory, grown["coordinator"] / sum(grown.values()))
 
 
 def yardstick() -> None:
-    print(
-        "Six agents, the paper's graph, d = 10: bare XPUB/SUB + msgpack against CPGT (2-bit quantizer, noise)"
-    )
-    ratios, memory, shares = [], 0, []
+    print("Six agents, the paper's graph, d = 10: bare XPUB/SUB + msgpack, and CPGT (2-bit quantizer, noise)")
+    ratios = []
     for i in range(REPEATS):
-        before, sample, after = measure(5000), Sample("rounds=6000"), measure(5000)
+        before, ours, after = measure(5000), run("rounds=6000")[0]["rounds_per_second"], measure(5000)
         bare = (before + after) / 2
-        ratios.append(sample.rounds_per_second / bare)
-        memory = max(memory, sample.agent_memory)
-        shares.append(sample.coordinator_share)
-        ours = sample.rounds_per_second
+        ratios.append(ours / bare)
         print(f"  {i + 1}: bare {bare:6.0f} rounds/s   cpgt {ours:6.0f} rounds/s   ratio {ratios[-1]:.3f}")
     middle, low, high = statistics.median(ratios), min(ratios), max(ratios)
     print(f"  ratio, median of {REPEATS}: {middle:.3f} (lowest {low:.3f}, highest {high:.3f})")
-    print(f"  largest agent: {memory / 1e6:.0f} MB resident")
-    print(f"  coordinator: {statistics.median(shares):.1%} of the CPU time of all processes")
+    _, usage = run("rounds=6000", watch=True)
+    assert usage
+    print(f"  largest agent: {usage.agent_memory / 1e6:.0f} MB resident")
+    print(f"  coordinator: {usage.coordinator_share:.1%} of the CPU time of all processes")
 
 
 def dimensions() -> None:
-    print("Six agents, the paper's graph, growing d")
+    print("Six agents, the paper's graph, growing d (f_i and gamma scaled so that it converges)")
     for dimension, rounds in ((10, 4000), (1_000, 2000), (100_000, 60)):
-        sample = Sample(
-            f"rounds={rounds}", f"synthetic.dimension={dimension}", "synthetic.rows=6", "window=20"
-        )
-        print(f"  d = {dimension:7,}: {sample.rounds_per_second:8.1f} rounds/s")
+        tame = (f"objective.scale={10 / dimension / 36}", f"algorithm.gamma={min(0.2, 2 / dimension)}")
+        data = (f"synthetic.dimension={dimension}", "synthetic.rows=6")
+        speed = run(f"rounds={rounds}", "window=20", *tame, *data)[0]["rounds_per_second"]
+        print(f"  d = {dimension:7,}: {speed:8.1f} rounds/s")
 
 
 def sizes() -> None:
     print("A ring of growing size, d = 10: time per agent-round should stay flat")
     first = None
     for agents, rounds in ((6, 4000), (24, 1000), (48, 500)):
-        sample = Sample(f"rounds={rounds}", "graph.kind=ring", f"graph.agents={agents}")
-        each = 1e6 / (sample.rounds_per_second * agents)
+        summary, _ = run(f"rounds={rounds}", "graph.kind=ring", f"graph.agents={agents}")
+        speed = summary["rounds_per_second"]
+        each = 1e6 / (speed * agents)
         first = first or each
-        speed, growth = sample.rounds_per_second, each / first
-        print(f"  {agents:2} agents: {speed:7.0f} rounds/s   {each:5.0f} us an agent-round   x {growth:.2f}")
+        line = f"  {agents:2} agents: {speed:6.0f} rounds/s  {each:5.0f} us an agent-round"
+        print(f"{line}  x {each / first:.2f}")
 
 
 if __name__ == "__main__":

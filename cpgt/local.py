@@ -68,10 +68,12 @@ def run(
     network = load_network(network) if isinstance(network, str) else network
     objectives = build_objectives(network, {}) if objectives is None else list(objectives)
     _check(network, objectives)
+    if rounds is not None and rounds < 1:
+        raise InputError(f"rounds must be at least 1, not {rounds}")
     memories = [_Memory() for _ in network.agents]
     participants = _participants(network, objectives, memories, seed)
     with np.errstate(all="ignore"):
-        _play(network, participants, rounds or network.rounds)
+        _play(network, participants, network.rounds if rounds is None else rounds)
     edges = [(agent, peer) for agent, peers in network.neighbours.items() for peer in peers]
     sent = {p.agent: np.array([p.meter.payload, p.meter.message], dtype=np.int64) for p in participants}
     payload, message = (

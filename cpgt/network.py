@@ -94,7 +94,7 @@ class StopSection(Section):
 class Network(Section):
     name: str = "network"
     rounds: Annotated[int, Field(ge=1, lt=2**32)]
-    window: Annotated[int, Field(ge=1, lt=2**31)] = 100
+    window: Annotated[int, Field(ge=1, lt=2**31)] = 200
     patience: Positive = 30.0
     start: Literal["zeros", "uniform"] = "zeros"
     data: str | None = None

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping
+from functools import partial
 from typing import Protocol
 
 import zmq
+import zmq.backend
 
 from wire.errors import ProtocolError, WireError
 from wire.sockets import bind, open_socket
@@ -44,6 +46,7 @@ class ZmqCarrier:
         self._out.set(zmq.XPUB_VERBOSE, 1)
         self._out.set(zmq.XPUB_NODROP, 1)
         self._in.set(zmq.RCVTIMEO, POLL_MS)
+        self._send = partial(zmq.backend.Socket.send, self._out)  # without pyzmq's options, which cost time
         try:
             self.endpoint = bind(self._out, endpoint)
         except WireError:
@@ -60,7 +63,7 @@ class ZmqCarrier:
                 raise WireError(f"cannot connect to {endpoint}: {error}") from error
 
     def publish(self, frame: bytes) -> None:
-        self._out.send(frame)
+        self._send(frame)
 
     def receive(self) -> bytes | None:
         try:

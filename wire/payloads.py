@@ -19,9 +19,9 @@ Decoding is total: any byte strings give finite vectors of the right shape or a 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,7 +34,9 @@ MAX_BITS = 16
 Bytes: TypeAlias = NDArray[np.uint8]
 LEVELS_PER_BYTE = {1: 5, 2: 3, 3: 2}
 _FORM_BYTES = [bytes((QUANTIZED + bits,)) for bits in range(MAX_BITS + 1)]
+MAX_DIGIT_BITS = max(LEVELS_PER_BYTE)
 LARGEST = float(np.finfo(np.float64).max)
+_MOST = [LARGEST / 2.0 ** max(0, bits - 1) for bits in range(MAX_BITS + 1)]  # of a scale, for each b
 
 
 def encode(vectors: Vectors) -> bytes:
@@ -51,17 +53,15 @@ def encode(vectors: Vectors) -> bytes:
 
 def _encode_quantized(vectors: Quantized) -> bytes:
     bits, scale, levels = vectors
-    if not _sound(scale, bits):
+    values = scale.ravel().tolist()
+    if not (min(values) >= 0.0 and sum(values) <= _MOST[bits]):  # false, too, for what is no number
         raise WireError("a vector whose scale is negative or not finite cannot be sent")
-    packed = _pack_digits(levels, bits) if bits in LEVELS_PER_BYTE else _pack_bits(levels, bits)
-    return _FORM_BYTES[bits] + scale.tobytes() + packed
-
-
-def _pack_digits(levels: Floats, bits: int) -> bytes:
-    """A missing last digit counts as level 0, whose part is in `middle`."""
-    powers, starts = _places(bits, levels.size)
-    numbers = np.add.reduceat(levels.ravel() * powers, starts) + _digits(bits).middle
-    return numbers.astype(np.uint8).tobytes()
+    if bits > MAX_DIGIT_BITS:
+        return _FORM_BYTES[bits] + scale.tobytes() + _pack_bits(levels, bits)
+    powers, starts, middle = _places(bits, levels.size)
+    numbers = np.add.reduceat(levels.ravel() * powers, starts)
+    numbers += middle
+    return _FORM_BYTES[bits] + scale.tobytes() + numbers.astype(np.uint8).tobytes()
 
 
 def _pack_bits(levels: Floats, bits: int) -> bytes:
@@ -71,19 +71,39 @@ def _pack_bits(levels: Floats, bits: int) -> bytes:
 
 def decode(payloads: Sequence[bytes], channels: int, dimension: int) -> Vectors:
     """The vectors, (number of payloads, channels, dimension), of payloads of one form and one size."""
-    first = payloads[0]
-    if not first:
-        raise ProtocolError("payload without a byte")
-    form = first[0]
+    return decoder(channels, dimension)(payloads)
+
+
+Decoder: TypeAlias = Callable[[Sequence[bytes]], Vectors]
+
+
+@cache
+def decoder(channels: int, dimension: int) -> Decoder:
+    """`decode` for one shape. What depends on the shape alone is worked out once: rounds are short."""
+    forms: dict[int, Decoder] = {}
+
+    def decode_any(payloads: Sequence[bytes]) -> Vectors:
+        try:
+            form = payloads[0][0]
+            if form not in forms:
+                forms[form] = _decoder_of_form(form, channels, dimension)
+            return forms[form](payloads)
+        except IndexError:
+            raise ProtocolError("payload without a byte") from None
+
+    return decode_any
+
+
+def _decoder_of_form(form: int, channels: int, dimension: int) -> Decoder:
     try:
         if QUANTIZED < form <= QUANTIZED + MAX_BITS:
-            return _decode_quantized(payloads, form - QUANTIZED, channels, dimension)
+            return _quantized_decoder(form - QUANTIZED, channels, dimension)
         if form == SPARSE:
-            return _decode_sparse(payloads, channels, dimension)
+            return _sparse_decoder(channels, dimension)
         if form == DENSE:
-            return Dense(_finite(_records(payloads, _dense_layout(channels, dimension))["values"]))
+            return _dense_decoder(channels, dimension)
     except ValueError as error:  # numpy's limit on the size of a record, at about 2 GB
-        raise ProtocolError(f"payload of {len(first)} B for d = {dimension}: {error}") from None
+        raise ProtocolError(f"payload of d = {dimension} cannot be decoded: {error}") from None
     raise ProtocolError(f"payload of the unknown form {form}")
 
 
@@ -97,39 +117,61 @@ def _records(payloads: Sequence[bytes], layout: np.dtype[np.void]) -> NDArray[np
     return np.frombuffer(joined, layout)
 
 
-def _decode_sparse(payloads: Sequence[bytes], channels: int, dimension: int) -> Sparse:
-    size, index_size = len(payloads[0]), _index_type(dimension).itemsize
-    count = (size - 1) // (channels * (index_size + 8))
-    if not 0 < count <= dimension:
-        raise ProtocolError(f"sparse payload of {size} B, which fits no number of coordinates")
-    records = _records(payloads, _sparse_layout(channels, dimension, count))
-    indices = records["indices"].astype(np.int64)
-    if (indices[..., -1] >= dimension).any() or (np.diff(indices) <= 0).any():
-        raise ProtocolError(f"sparse payload with indices that do not increase below {dimension}")
-    return Sparse(dimension, indices, _finite(records["values"]))
+def _dense_decoder(channels: int, dimension: int) -> Decoder:
+    layout = np.dtype([("form", "u1"), ("values", "<f8", (channels, dimension))])
+
+    def decode_dense(payloads: Sequence[bytes]) -> Dense:
+        return Dense(_finite(_records(payloads, layout)["values"]))
+
+    return decode_dense
 
 
-def _decode_quantized(payloads: Sequence[bytes], bits: int, channels: int, dimension: int) -> Quantized:
-    records = _records(payloads, _quantized_layout(bits, channels, dimension))
-    scale, packed = records["scale"], records["packed"]
-    if not _sound(scale, bits):
-        raise ProtocolError("quantized payload with a scale that is negative or not finite")
-    count = channels * dimension
-    levels = _unpack_digits(packed, bits) if bits in LEVELS_PER_BYTE else _unpack_bits(packed, bits, count)
-    return Quantized(bits, scale, levels[:, :count].reshape(-1, channels, dimension))
+def _sparse_decoder(channels: int, dimension: int) -> Decoder:
+    index_type = _index_type(dimension)
+
+    @cache
+    def layout(count: int) -> np.dtype[np.void]:
+        shape = (channels, count)
+        return np.dtype([("form", "u1"), ("indices", index_type, shape), ("values", "<f8", shape)])
+
+    def decode_sparse(payloads: Sequence[bytes]) -> Sparse:
+        count = (len(payloads[0]) - 1) // (channels * (index_type.itemsize + 8))
+        if not 0 < count <= dimension:
+            raise ProtocolError(
+                f"sparse payload of {len(payloads[0])} B, which fits no number of coordinates"
+            )
+        records = _records(payloads, layout(count))
+        indices = records["indices"].astype(np.int64)
+        if (indices[..., -1] >= dimension).any() or (np.diff(indices) <= 0).any():
+            raise ProtocolError(f"sparse payload with indices that do not increase below {dimension}")
+        return Sparse(dimension, indices, _finite(records["values"]))
+
+    return decode_sparse
 
 
-def _sound(scale: Floats, bits: int) -> bool:
-    """Not negative, and finite even times the highest level."""
-    values = scale.ravel().tolist()
-    return min(values) >= 0.0 and sum(values) <= LARGEST / 2.0 ** (bits - 1)  # false for what is no number
+def _quantized_decoder(bits: int, channels: int, dimension: int) -> Decoder:
+    count, number = channels * dimension, LEVELS_PER_BYTE.get(bits)
+    size = -(-count // number) if number else -(-count * (bits + 1) // 8)
+    layout = np.dtype([("form", "u1"), ("scale", "<f8", (channels, 1)), ("packed", "u1", (size,))])
+    table, most = _table(bits) if number else None, _MOST[bits]
 
+    def decode_quantized(payloads: Sequence[bytes]) -> Quantized:
+        records = _records(payloads, layout)
+        scale, packed = records["scale"], records["packed"]
+        values = scale.ravel().tolist()
+        if not (min(values) >= 0.0 and sum(values) <= most):  # false, too, for what is no number
+            raise ProtocolError("quantized payload with a scale that is negative or not finite")
+        if table is None:
+            levels = _unpack_bits(packed, bits, count)
+        else:
+            try:
+                levels = table.take(packed, axis=0)
+            except IndexError:
+                raise ProtocolError("quantized payload with a byte that stands for no levels") from None
+        levels = levels.reshape(len(payloads), -1)[:, :count]
+        return Quantized(bits, scale, levels.reshape(-1, channels, dimension))
 
-def _unpack_digits(packed: Bytes, bits: int) -> Floats:
-    try:
-        return _digits(bits).table.take(packed, axis=0).reshape(len(packed), -1)
-    except IndexError:
-        raise ProtocolError("quantized payload with a byte that stands for no levels") from None
+    return decode_quantized
 
 
 def _unpack_bits(packed: Bytes, bits: int, count: int) -> Floats:
@@ -138,46 +180,26 @@ def _unpack_bits(packed: Bytes, bits: int, count: int) -> Floats:
     levels: Floats = digits.reshape(-1, width) @ _powers(width) - top
     if levels.max() > top:
         raise ProtocolError("quantized payload with a level beyond its bits")
-    return levels.reshape(len(packed), -1)
-
-
-class _Digits(NamedTuple):
-    middle: float  # the byte that stands for levels 0
-    table: Floats  # byte -> levels
+    return levels
 
 
 @cache
-def _digits(bits: int) -> _Digits:
+def _table(bits: int) -> Floats:
+    """From a byte to the levels that it stands for, as far as it stands for any."""
     base, top = 2**bits + 1, 2 ** (bits - 1)
     powers = [base**i for i in range(LEVELS_PER_BYTE[bits] - 1, -1, -1)]
     table = [[byte // power % base - top for power in powers] for byte in range(base * powers[0])]
-    return _Digits(float(top * sum(powers)), np.array(table, dtype=np.float64))
+    return np.array(table, dtype=np.float64)
 
 
 @cache
-def _places(bits: int, count: int) -> tuple[Floats, NDArray[np.int64]]:
-    """For `count` levels: the power of the base that each is multiplied with, and where bytes start."""
+def _places(bits: int, count: int) -> tuple[Floats, NDArray[np.int64], Floats]:
+    """For `count` levels: the power of the base that each is multiplied with, where bytes start, and the
+    byte that stands for levels 0: missing digits of the last byte count as level 0."""
     number = LEVELS_PER_BYTE[bits]
     powers = [float((2**bits + 1) ** i) for i in range(number - 1, -1, -1)]
-    return np.resize(powers, count), np.arange(0, count, number)
-
-
-@cache
-def _dense_layout(channels: int, dimension: int) -> np.dtype[np.void]:
-    return np.dtype([("form", "u1"), ("values", "<f8", (channels, dimension))])
-
-
-@cache
-def _sparse_layout(channels: int, dimension: int, count: int) -> np.dtype[np.void]:
-    shape = (channels, count)
-    return np.dtype([("form", "u1"), ("indices", _index_type(dimension), shape), ("values", "<f8", shape)])
-
-
-@cache
-def _quantized_layout(bits: int, channels: int, dimension: int) -> np.dtype[np.void]:
-    count, number = channels * dimension, LEVELS_PER_BYTE.get(bits)
-    size = -(-count // number) if number else -(-count * (bits + 1) // 8)
-    return np.dtype([("form", "u1"), ("scale", "<f8", (channels, 1)), ("packed", "u1", (size,))])
+    middle = np.array(2 ** (bits - 1) * sum(powers))
+    return np.resize(powers, count), np.arange(0, count, number), middle
 
 
 @cache
