@@ -70,7 +70,8 @@ def run_coordinator(network: Network, out: Path, experiment: Experiment, *, quie
     command = [*CPGT, "coordinator", str(file), "--bind", "tcp://127.0.0.1:*", "--out", str(out), "--launch"]
     command += [*experiment.flags(), *["--quiet"] * quiet]
     search = [str(path), os.environ.get("PYTHONPATH", "")]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, search))}
+    environment = {**_fair_threads(network), **os.environ}
+    environment["PYTHONPATH"] = os.pathsep.join(filter(None, search))
     # a session of its own: the terminal's Ctrl-C reaches us alone, and we pass it on
     process = subprocess.Popen(command, env=environment, start_new_session=True)
 
@@ -85,6 +86,13 @@ def run_coordinator(network: Network, out: Path, experiment: Experiment, *, quie
             signal.signal(number, handler)
         _sweep(process.pid)
     return code
+
+
+def _fair_threads(network: Network) -> dict[str, str]:
+    """How many threads linear algebra may use in each agent, so that they do not fight for the cores. What
+    is set in the environment already wins."""
+    threads = max(1, (os.cpu_count() or 1) // len(network.agents))
+    return {f"{library}_NUM_THREADS": str(threads) for library in ("OPENBLAS", "OMP", "MKL")}
 
 
 def _sweep(session: int) -> None:
