@@ -138,12 +138,12 @@ def build_objective(kind: str, options: Mapping[str, Any], data: Data) -> Object
     if not isinstance(objective, Objective):
         raise InputError(f"objective {kind!r} made something without `dimension` and `gradient(x)`")
     gradient, another = (objective.gradient(np.full(objective.dimension, at)) for at in (0.0, 1.0))
+    if np.shape(gradient) != (objective.dimension,):
+        raise InputError(
+            f"objective {kind!r}: the gradient has shape {np.shape(gradient)}, not ({objective.dimension},)"
+        )
     if not isinstance(gradient, np.ndarray) or np.shares_memory(gradient, another):
         raise InputError(f"objective {kind!r}: the gradient must be a new numpy array each time")
-    if gradient.shape != (objective.dimension,):
-        raise InputError(
-            f"objective {kind!r}: the gradient has shape {gradient.shape}, not ({objective.dimension},)"
-        )
     return objective
 
 

@@ -186,16 +186,18 @@ class Session:
 
     def _ready(self, agent: int, message: Ready) -> None:
         self.members[agent].dimension = message.dimension
-        dimensions = {a: m.dimension for a, m in sorted(self.members.items()) if m.dimension is not None}
-        if len(set(dimensions.values())) > 1:
-            (one, d), *others = dimensions.items()
-            two, e = next((a, e) for a, e in others if e != d)
-            reason = f"agent {one} has d = {d}, agent {two} has d = {e}; all data must have the same unknowns"
-            self._fail(Failure(f"the agents disagree on the dimension: {reason}", BAD_INPUT))
-        elif len(dimensions) == len(self.settings.weights):
+        dimensions = {a: m.dimension for a, m in sorted(self.members.items())}
+        if None in dimensions.values():
+            return  # judged when all are known, so that the same two are named every time
+        other = next((a for a, d in dimensions.items() if d != dimensions[1]), None)
+        if other is None:
             self.phase, self.started = Phase.RUNNING, self._now
             self.dimension = message.dimension
             self._grant_until(LOOK_AHEAD * self.settings.window)
+        else:
+            both = f"agent 1 has d = {dimensions[1]}, agent {other} has d = {dimensions[other]}"
+            reason = f"the agents disagree on the dimension: {both}; all data must have the same unknowns"
+            self._fail(Failure(reason, BAD_INPUT))
 
     def _report(self, agent: int, report: Report) -> None:
         member = self.members[agent]

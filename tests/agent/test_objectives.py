@@ -362,3 +362,19 @@ def test_data_that_is_not_finite_is_refused_with_its_place(tmp_path: Path, array
 def test_complex_data_is_not_silently_cut() -> None:
     with pytest.raises(InputError, match="complex"):
         build_objective("least-squares", {}, {"A": A.astype(complex), "b": B})
+
+
+def test_a_gradient_in_a_buffer_of_its_own_is_refused(make_module: MakeModule) -> None:
+    """The algorithm keeps the last gradient: one that is overwritten would cancel itself silently."""
+    module = make_module(
+        "import numpy as np\n"
+        "class Reusing:\n"
+        "    dimension = 3\n"
+        "    def __init__(self): self.buffer = np.zeros(3)\n"
+        "    def gradient(self, x):\n"
+        "        self.buffer[:] = x\n"
+        "        return self.buffer\n"
+        "def factory(data): return Reusing()\n"
+    )
+    with pytest.raises(InputError, match="the gradient must be a new numpy array each time"):
+        build_objective(f"{module}:factory", {}, {})

@@ -439,23 +439,17 @@ def test_one_connection_is_one_agent() -> None:
     assert run.session.missing == [2, 3]
 
 
-def test_dimensions_that_disagree_name_both() -> None:
+@pytest.mark.parametrize("order", [(3, 1, 2), (1, 2, 3), (2, 3, 1)])
+def test_dimensions_that_disagree_name_both_and_the_same_two_in_any_order(order: tuple[int, ...]) -> None:
     run = Run().to(Phase.PREPARING)
-    run.hears(3, Ready(7))
-    told = said(run.hears(1, Ready(5)))
+    for agent in order[:2]:
+        run.hears(agent, Ready(7 if agent == 3 else 5))
+        assert run.is_in(Phase.PREPARING)
+    told = said(run.hears(order[2], Ready(7 if order[2] == 3 else 5)))
     assert run.is_in(Phase.DONE)
     assert run.failure.exit_code == BAD_INPUT
     assert "agent 1 has d = 5, agent 3 has d = 7" in run.failure.reason
     assert told == to_all(Stop(run.failure.reason))
-
-
-def test_dimensions_are_compared_before_all_are_ready_and_not_too_early() -> None:
-    run = Run().to(Phase.PREPARING)
-    run.hears(3, Ready(7))
-    run.hears(2, Ready(7))
-    assert run.is_in(Phase.PREPARING)
-    run.hears(1, Ready(8))
-    assert "agent 1 has d = 8, agent 2 has d = 7" in run.failure.reason
 
 
 # --- agents that fail -----------------------------------------------------------------------------
