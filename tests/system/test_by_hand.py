@@ -210,7 +210,7 @@ def test_a_silent_agent_is_named_after_the_patience(cpgt: Commands, tmp_path: Pa
 
 
 def test_agents_leave_when_the_coordinator_falls_silent(cpgt: Commands, tmp_path: Path, data: Path) -> None:
-    hand = Hand(cpgt, *sets("patience=1", "rounds=1000000", "window=50"))
+    hand = Hand(cpgt, *sets("patience=3", "rounds=1000000", "window=50"))
     agents = [hand.agent(i, "--data", data / str(i) / "data.npz") for i in range(1, 7)]
     until(lambda: rounds_written(tmp_path / "run") > 100, 30, "the run to be under way")
     hand.process.kill()
