@@ -1,0 +1,73 @@
+"""What a participant does with frames: repetitions, and frames that a neighbour must not send."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from agent.algorithms import CPGT
+from agent.compressors import Quantizer
+from agent.errors import PeerError
+from agent.noise import LaplaceNoise
+from agent.objectives import LeastSquares
+from agent.participant import Participant
+from agent.randomness import Randomness, seeded_secret
+from wire.carriers import MemoryCarrier
+from wire.messages import encode_data
+
+
+def pair() -> tuple[list[Participant], dict[int, MemoryCarrier]]:
+    carriers = MemoryCarrier.network({1: (2,), 2: (1,)})
+    algorithm = CPGT(0.1, 0.5, Quantizer(2), LaplaceNoise((1.0, 1.0), 0.9))
+    objective = LeastSquares(np.eye(3), np.ones(3), 0.5)
+    weights = {1: 0.5, 2: 0.5}
+    return [
+        Participant(
+            i, weights, algorithm, objective, np.zeros(3), Randomness(seeded_secret(1, i)), carriers[i]
+        )
+        for i in (1, 2)
+    ], carriers
+
+
+def nobody() -> None:
+    raise AssertionError("a message is missing")
+
+
+def play(participants: list[Participant], rounds: int, again: bool) -> None:
+    for _ in range(rounds):
+        for participant in participants:
+            participant.send()
+            if again:
+                participant.send_again()
+        for participant in participants:
+            participant.collect(nobody)
+
+
+def test_rounds_sent_again_change_nothing_and_are_counted_apart() -> None:
+    (plain, _), (repeated, _) = pair(), pair()
+    play(plain, 5, again=False)
+    play(repeated, 5, again=True)
+    for one, other in zip(plain, repeated, strict=True):
+        assert one.state.values.tobytes() == other.state.values.tobytes()
+        assert one.meter.received == other.meter.received
+        assert one.meter.message == other.meter.message
+        sizes = one.meter.message
+        assert one.meter.resent == 0
+        assert other.meter.resent == sum(sizes) + sum(sizes[:-1])  # each round again, and the one before
+
+
+@pytest.mark.parametrize(
+    ("frame", "words"),
+    [
+        (encode_data(3, 0, b"\x00"), "agent 3, which is no neighbour"),
+        (encode_data(2, 5, b"\x00"), "agent 2 sent round 5 while this agent is in round 0"),
+        (encode_data(2, 0, b"\x12short"), "agent 2 sent, in round 0, a payload of 6 B"),
+        (b"\xc1", "a neighbour sent a data message that is not"),
+    ],
+)
+def test_frames_that_a_neighbour_must_not_send(frame: bytes, words: str) -> None:
+    (one, _), carriers = pair()
+    one.send()
+    carriers[2].publish(frame)
+    with pytest.raises(PeerError, match=words):
+        one.collect(nobody)
