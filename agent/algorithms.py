@@ -5,7 +5,7 @@
 | x, y              | state.values[..., 0/1, :] | estimate; tracker of the average gradient           |
 | gamma sum_j w_ij (x_j^c - x_i^c) | state.shared[PULL] | a running sum: no copy per neighbour        |
 | x^c, y^c          | state.shared[REFERENCE]  | what the neighbours believe x, y to be; public      |
-| eta_x, eta_y      | outgoing.noise           | Laplace, scale s q^k                                |
+| eta_x, eta_y      | noised - values          | Laplace, scale s q^k                                |
 | x^a, y^a          | outgoing.noised          | x + eta_x, y + eta_y; they stay in the state        |
 | C(x^a - x^c), ... | outgoing.message         | the only thing that leaves the agent                |
 
@@ -48,7 +48,6 @@ class State(NamedTuple):
 
 class Outgoing(NamedTuple):
     noised: Floats
-    noise: Floats
     message: Vectors
 
 
@@ -78,8 +77,8 @@ class CPGT:
 
     def outgoing(self, state: State, k: int, randomness: Randomness) -> Outgoing:
         noise, dither = randomness.draw(k, state.values.shape, self)
-        noised = state.values + noise
-        return Outgoing(noised, noise, self.compressor.compress(noised - state.shared[REFERENCE], dither))
+        noised = self.noise.add(state.values, noise)
+        return Outgoing(noised, self.compressor.compress(noised - state.shared[REFERENCE], dither))
 
     def absorb(
         self,

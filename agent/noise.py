@@ -33,6 +33,10 @@ class LaplaceNoise:
         noise: Floats = decay * np.array(self.scales)[:, None] * unit_laplace(words)
         return noise
 
+    def add(self, values: Floats, noise: Floats) -> Floats:
+        """x^a from x and what was drawn for this round. The noise eta is what x^a differs from x by."""
+        return values + noise
+
 
 def unit_laplace(words: Words) -> Floats:
     """Laplace(1) by inversion: the lowest bit is the sign, the 53 highest the magnitude."""

@@ -151,11 +151,12 @@ class Participant:
         here = self._here
         payloads = [self._payload, *[here[peer] for peer in self._neighbours]]
         stacks = self._together(payloads) or self._one_by_one(payloads)
-        self.state = self._algorithm.absorb(self.state, self._outgoing, self._objective, stacks)
+        before = self.state
+        self.state = self._algorithm.absorb(before, self._outgoing, self._objective, stacks)
         self._here, self._early = self._early, {}
         self.round += 1
         if self._recorder:
-            self._recorder.noise(self._outgoing.noise[Y])
+            self._recorder.noise(self._outgoing.noised[Y] - before.values[Y])
             self._recorder.state(self.state.values)
 
     # What is sent is what is used: the own message, the first, is decoded from its payload like all others.
