@@ -21,8 +21,9 @@ check: .venv/ready
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+# one thread for linear algebra, as agents that share a machine have
 bench: .venv/ready
-	$(BIN)/python -m bench
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m bench
 
 clean:
 	rm -rf .venv build *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

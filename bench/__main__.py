@@ -13,7 +13,9 @@ from typing import Any, NamedTuple
 
 import psutil
 
+from bench.codec import encoding, folding
 from bench.lockstep import measure
+from bench.star import star
 
 REPEATS = 7
 
@@ -96,3 +98,6 @@ if __name__ == "__main__":
     yardstick()
     dimensions()
     sizes()
+    encoding()
+    folding()
+    star()

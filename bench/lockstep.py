@@ -15,7 +15,7 @@ import zmq
 
 from topologies import build_graph
 
-PAYLOAD = bytes(24)  # as long as CPGT's own with the 2-bit quantizer at d = 10
+PAYLOAD = bytes(16)  # as long as CPGT's own with the 2-bit quantizer at d = 10
 
 
 def main(agent: int, rounds: int) -> None:

@@ -2,79 +2,80 @@
 
 A payload holds C rows (channels) of d coordinates. C and d are agreed on before, and are not sent.
 
-| form      | offset    | format         | size                  | meaning                                |
-|-----------|-----------|----------------|-----------------------|----------------------------------------|
-| any       | 0         | u8             | 1                     | 0 dense, 1 sparse, 16 + b quantized    |
-| dense     | 1         | f64            | 8 C d                 | values, row by row                     |
-| sparse    | 1         | u8, u16 or u32 | w C k                 | indices; smallest width for d - 1      |
-|           | 1 + w C k | f64            | 8 C k                 | values; k follows from the length      |
-| quantized | 1         | f64            | 8 C                   | scale of each row                      |
-| b <= 3    | 1 + 8 C   | u8             | ceil(C d / n)         | n levels a byte: 5, 3, 2 for b = 1, 2, 3 |
-| b > 3     | 1 + 8 C   | bits           | ceil(C d (b + 1) / 8) | b + 1 bits a level, highest bit first  |
+| form         | first byte | then                                                                         |
+|--------------|------------|------------------------------------------------------------------------------|
+| dense        | 0          | C d values, f64                                                              |
+| sparse       | 1, 2, 3    | length k; for 2 and 3, C exponents, i16; C k values, f64, f32 or f16 (those  |
+|              |            | over 2^exponent); the positions of all rows in one set (`indices`)            |
+| sampled      | 5, 6, 7    | length k; C seeds, u32; exponents and values as above; no positions          |
+| powers       | 8          | C exponents, i16; sections of levels                                         |
+| quantized    | 32 + b     | C scales, f32; packed levels                                                 |
+| ... coded    | 64 + b     | C scales, f32; sections of levels                                            |
+| ... buckets  | 96 + b     | length of a bucket; scales of all buckets, f32; packed levels                |
+| ... both     | 128 + b    | the same, then sections of levels                                            |
 
-A level lies in -2^(b-1) .. 2^(b-1): 2^b + 1 values, one more than b bits can tell apart. It is sent as
-level + 2^(b-1), for b <= 3 as a digit of a number in base 2^b + 1, first digit highest, level 0 as padding.
+A length takes a byte for each seven bits. Levels of b bits lie in -2^(b-1) .. 2^(b-1): 2^b + 1 values, one
+more than b bits can tell apart. Packed (`packing`), all rows together, they are, for b = 1, 2, 3, digits in
+base 2^b + 1, that is 5, 3, 2 levels a byte, first digit highest, level 0 as padding; for more bits,
+level + 2^(b-1) in b + 1 bits, highest first; for b = 0 a bit, 1 for level 1 and 0 for level -1.
+A section (`levels`) is for all rows together where d is below 4096, and for one row otherwise; its length
+comes before each but the last. Whichever of packed and coded is smaller is sent.
 Decoding is total: any byte strings give finite vectors of the right shape or a ProtocolError.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
-from functools import cache
-from typing import TypeAlias
+from functools import cache, partial
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from wire.bits import Reader, Whole, pack_length
 from wire.errors import ProtocolError, WireError
-from wire.vectors import Dense, Floats, Quantized, Sparse, Vectors
+from wire.fields import after_form, received, sendable
+from wire.packing import pack, packed_size, unpacker
+from wire.sparse import SPARSE_FORMS, decode_sparse, encode_sparse
+from wire.vectors import (
+    Dense,
+    Floats,
+    Patch,
+    Patched,
+    Powers,
+    Quantized,
+    Scales,
+    Sparse,
+    Vectors,
+    spread,
+)
 
-DENSE, SPARSE, QUANTIZED = 0, 1, 16
+DENSE, POWERS = 0, 8
+PACKED, CODED, BUCKETS, BOTH = 32, 64, 96, 128
 MAX_BITS = 16
-Bytes: TypeAlias = NDArray[np.uint8]
-LEVELS_PER_BYTE = {1: 5, 2: 3, 3: 2}
-_FORM_BYTES = [bytes((QUANTIZED + bits,)) for bits in range(MAX_BITS + 1)]
-MAX_DIGIT_BITS = max(LEVELS_PER_BYTE)
-LARGEST = float(np.finfo(np.float64).max)
-_MOST = [LARGEST / 2.0 ** max(0, bits - 1) for bits in range(MAX_BITS + 1)]  # of a scale, for each b
+MOST_OCTAVES = 2200  # between the largest and the smallest power of two that a float can be
+FEW_LEVELS = 64  # of a message: so few are packed, whatever they are
+JOINT_BELOW = 4096  # the dimension below which rows share a section
+Decoder: TypeAlias = Callable[[Sequence[bytes]], Vectors]
 
 
 def encode(vectors: Vectors) -> bytes:
     """The payload of vectors of shape (C, d). What is not finite is refused: nobody could use it."""
     if isinstance(vectors, Quantized):
         return _encode_quantized(vectors)
-    if not np.isfinite(vectors.values).all():
-        raise WireError("a vector with a value that is not finite cannot be sent")
-    values = vectors.values.astype("<f8", copy=False).tobytes()
-    if isinstance(vectors, Dense):
-        return bytes((DENSE,)) + values
-    return bytes((SPARSE,)) + vectors.indices.astype(_index_type(vectors.dimension)).tobytes() + values
-
-
-def _encode_quantized(vectors: Quantized) -> bytes:
-    bits, scale, levels = vectors
-    values = scale.ravel().tolist()
-    if not (min(values) >= 0.0 and sum(values) <= _MOST[bits]):  # false, too, for what is no number
-        raise WireError("a vector whose scale is negative or not finite cannot be sent")
-    if bits > MAX_DIGIT_BITS:
-        return _FORM_BYTES[bits] + scale.tobytes() + _pack_bits(levels, bits)
-    powers, starts, middle = _places(bits, levels.size)
-    numbers = np.add.reduceat(levels.ravel() * powers, starts)
-    numbers += middle
-    return _FORM_BYTES[bits] + scale.tobytes() + numbers.astype(np.uint8).tobytes()
-
-
-def _pack_bits(levels: Floats, bits: int) -> bytes:
-    codes = (levels.ravel() + 2.0 ** (bits - 1)).astype(np.uint32)
-    return np.packbits((codes[:, None] & _masks(bits + 1)) != 0).tobytes()
+    if isinstance(vectors, Sparse):
+        return encode_sparse(vectors)
+    if isinstance(vectors, Powers):
+        return _encode_powers(vectors)
+    if isinstance(vectors, Patched):
+        raise TypeError("decoded messages are not sent on")
+    return bytes((DENSE,)) + sendable(vectors.values).astype("<f8", copy=False).tobytes()
 
 
 def decode(payloads: Sequence[bytes], channels: int, dimension: int) -> Vectors:
     """The vectors, (number of payloads, channels, dimension), of payloads of one form and one size."""
     return decoder(channels, dimension)(payloads)
-
-
-Decoder: TypeAlias = Callable[[Sequence[bytes]], Vectors]
 
 
 @cache
@@ -85,26 +86,35 @@ def decoder(channels: int, dimension: int) -> Decoder:
     def decode_any(payloads: Sequence[bytes]) -> Vectors:
         try:
             form = payloads[0][0]
-            if form not in forms:
-                forms[form] = _decoder_of_form(form, channels, dimension)
-            return forms[form](payloads)
         except IndexError:
             raise ProtocolError("payload without a byte") from None
+        if form not in forms:
+            forms[form] = _decoder_of_form(form, channels, dimension)
+        return forms[form](payloads)
 
     return decode_any
 
 
 def _decoder_of_form(form: int, channels: int, dimension: int) -> Decoder:
+    kind, bits = form & ~31, form & 31
     try:
-        if QUANTIZED < form <= QUANTIZED + MAX_BITS:
-            return _quantized_decoder(form - QUANTIZED, channels, dimension)
-        if form == SPARSE:
-            return _sparse_decoder(channels, dimension)
         if form == DENSE:
             return _dense_decoder(channels, dimension)
+        if kind == PACKED and bits <= MAX_BITS:
+            return _packed_decoder(bits, channels, dimension)
     except ValueError as error:  # numpy's limit on the size of a record, at about 2 GB
         raise ProtocolError(f"payload of d = {dimension} cannot be decoded: {error}") from None
+    if form in SPARSE_FORMS:
+        return partial(decode_sparse, form, channels, dimension)
+    if form == POWERS:
+        return partial(_decode_patched, form, _read_powers, channels, dimension)
+    if kind in (CODED, BUCKETS, BOTH) and bits <= MAX_BITS:
+        read = partial(_read_quantized, kind in (BUCKETS, BOTH), kind in (CODED, BOTH), bits)
+        return partial(_decode_patched, form, read, channels, dimension)
     raise ProtocolError(f"payload of the unknown form {form}")
+
+
+# --- dense, and quantized with packed levels: of one size, so many messages are decoded at once ----
 
 
 def _records(payloads: Sequence[bytes], layout: np.dtype[np.void]) -> NDArray[np.void]:
@@ -112,7 +122,7 @@ def _records(payloads: Sequence[bytes], layout: np.dtype[np.void]) -> NDArray[np
     joined, size = b"".join(payloads), layout.itemsize
     if len(payloads[0]) != size:
         raise ProtocolError(f"payload of {len(payloads[0])} B where {size} B are due")
-    if len(set(map(len, payloads))) > 1 or joined[::size] != joined[:1] * len(payloads):
+    if set(map(len, payloads)) != {size} or joined[::size] != joined[:1] * len(payloads):
         raise ProtocolError("payload of another form or size than the others")
     return np.frombuffer(joined, layout)
 
@@ -121,102 +131,130 @@ def _dense_decoder(channels: int, dimension: int) -> Decoder:
     layout = np.dtype([("form", "u1"), ("values", "<f8", (channels, dimension))])
 
     def decode_dense(payloads: Sequence[bytes]) -> Dense:
-        return Dense(_finite(_records(payloads, layout)["values"]))
+        return Dense(received(_records(payloads, layout)["values"]))
 
     return decode_dense
 
 
-def _sparse_decoder(channels: int, dimension: int) -> Decoder:
-    index_type = _index_type(dimension)
+def _packed_decoder(bits: int, channels: int, dimension: int) -> Decoder:
+    size = packed_size(bits, channels * dimension)
+    layout = np.dtype([("form", "u1"), ("scale", "<f4", (channels, 1)), ("packed", "u1", (size,))])
+    unpack = unpacker(bits, channels * dimension)
 
-    @cache
-    def layout(count: int) -> np.dtype[np.void]:
-        shape = (channels, count)
-        return np.dtype([("form", "u1"), ("indices", index_type, shape), ("values", "<f8", shape)])
-
-    def decode_sparse(payloads: Sequence[bytes]) -> Sparse:
-        count = (len(payloads[0]) - 1) // (channels * (index_type.itemsize + 8))
-        if not 0 < count <= dimension:
-            raise ProtocolError(
-                f"sparse payload of {len(payloads[0])} B, which fits no number of coordinates"
-            )
-        records = _records(payloads, layout(count))
-        indices = records["indices"].astype(np.int64)
-        if (indices[..., -1] >= dimension).any() or (np.diff(indices) <= 0).any():
-            raise ProtocolError(f"sparse payload with indices that do not increase below {dimension}")
-        return Sparse(dimension, indices, _finite(records["values"]))
-
-    return decode_sparse
-
-
-def _quantized_decoder(bits: int, channels: int, dimension: int) -> Decoder:
-    count, number = channels * dimension, LEVELS_PER_BYTE.get(bits)
-    size = -(-count // number) if number else -(-count * (bits + 1) // 8)
-    layout = np.dtype([("form", "u1"), ("scale", "<f8", (channels, 1)), ("packed", "u1", (size,))])
-    table, most = _table(bits) if number else None, _MOST[bits]
-
-    def decode_quantized(payloads: Sequence[bytes]) -> Quantized:
+    def decode_packed(payloads: Sequence[bytes]) -> Quantized:
         records = _records(payloads, layout)
-        scale, packed = records["scale"], records["packed"]
-        values = scale.ravel().tolist()
-        if not (min(values) >= 0.0 and sum(values) <= most):  # false, too, for what is no number
-            raise ProtocolError("quantized payload with a scale that is negative or not finite")
-        if table is None:
-            levels = _unpack_bits(packed, bits, count)
-        else:
-            try:
-                levels = table.take(packed, axis=0)
-            except IndexError:
-                raise ProtocolError("quantized payload with a byte that stands for no levels") from None
-        levels = levels.reshape(len(payloads), -1)[:, :count]
-        return Quantized(bits, scale, levels.reshape(-1, channels, dimension))
+        levels = unpack(records["packed"]).reshape(-1, channels, dimension)
+        return Quantized(bits, _checked(records["scale"], ProtocolError), levels)
 
-    return decode_quantized
+    return decode_packed
 
 
-def _unpack_bits(packed: Bytes, bits: int, count: int) -> Floats:
-    width, top = bits + 1, 2.0 ** (bits - 1)
-    digits = np.unpackbits(packed, axis=1, count=count * width)
-    levels: Floats = digits.reshape(-1, width) @ _powers(width) - top
-    if levels.max() > top:
-        raise ProtocolError("quantized payload with a level beyond its bits")
-    return levels
+def _encode_quantized(vectors: Quantized) -> bytes:
+    bits, scale, levels, bucket = vectors
+    scales = _checked(scale, WireError).tobytes()
+    head = pack_length(bucket) + scales if bucket else scales
+    coded_form, packed_form = (BOTH, BUCKETS) if bucket else (CODED, PACKED)
+    if levels.size > FEW_LEVELS:
+        sections = _encode_sections(levels)
+        if len(sections) < packed_size(bits, levels.size):
+            return bytes((coded_form + bits,)) + head + sections
+    return bytes((packed_form + bits,)) + head + pack(levels, bits)
 
 
-@cache
-def _table(bits: int) -> Floats:
-    """From a byte to the levels that it stands for, as far as it stands for any."""
-    base, top = 2**bits + 1, 2 ** (bits - 1)
-    powers = [base**i for i in range(LEVELS_PER_BYTE[bits] - 1, -1, -1)]
-    table = [[byte // power % base - top for power in powers] for byte in range(base * powers[0])]
-    return np.array(table, dtype=np.float64)
+def _checked(scale: Scales, error: type[Exception]) -> Scales:
+    values = scale.ravel().tolist() if scale.size <= FEW_LEVELS else [float(scale.min()), float(scale.max())]
+    if not (min(values) >= 0.0 and sum(values) < math.inf):  # false, too, for what is no number
+        raise error("payload with a scale that is negative or not finite")
+    return scale
 
 
-@cache
-def _places(bits: int, count: int) -> tuple[Floats, NDArray[np.int64], Floats]:
-    """For `count` levels: the power of the base that each is multiplied with, where bytes start, and the
-    byte that stands for levels 0: missing digits of the last byte count as level 0."""
-    number = LEVELS_PER_BYTE[bits]
-    powers = [float((2**bits + 1) ** i) for i in range(number - 1, -1, -1)]
-    middle = np.array(2 ** (bits - 1) * sum(powers))
-    return np.resize(powers, count), np.arange(0, count, number), middle
+# --- the others: one after the other ---------------------------------------------------------------
 
 
-@cache
-def _masks(width: int) -> NDArray[np.uint32]:
-    return (1 << np.arange(width - 1, -1, -1)).astype(np.uint32)
+def _encode_sections(levels: Floats) -> bytes:
+    from wire.levels import encode_levels  # its range coder is loaded only where vectors are long enough
+
+    sections = [encode_levels(part) for part in _parts(levels)]
+    *first, last = sections
+    return b"".join(pack_length(len(section)) + section for section in first) + last
 
 
-@cache
-def _powers(width: int) -> Floats:
-    return np.array([2.0**i for i in range(width - 1, -1, -1)])
+def _parts(rows: Floats) -> Sequence[Floats]:
+    return [rows.ravel()] if rows.shape[-1] < JOINT_BELOW else list(rows)
 
 
-def _index_type(dimension: int) -> np.dtype[np.unsignedinteger]:
-    return np.dtype("<u1" if dimension <= 1 << 8 else "<u2" if dimension <= 1 << 16 else "<u4")
+def _read_sections(reader: Reader, channels: int, dimension: int, top: int) -> list[tuple[Any, Whole]]:
+    """Where levels are (a slice, or positions), and which, among all coordinates of the message."""
+    from wire.levels import decode_levels
+
+    number, size = (1, channels * dimension) if dimension < JOINT_BELOW else (channels, dimension)
+    found: list[tuple[Any, Whole]] = []
+    for start in range(0, number * size, size):
+        last = start + size == number * size
+        section = reader.rest() if last else reader.take(reader.length())
+        positions, levels = decode_levels(section, size, top)
+        found.append((slice(start, start + size) if positions is None else positions + start, levels))
+    return found
 
 
-def _finite(values: Floats) -> Floats:
-    if not np.isfinite(values).all():
-        raise ProtocolError("payload with a value that is not finite")
-    return values
+def _decode_patched(
+    form: int,
+    read: Callable[[Reader, int, int], list[Patch]],
+    channels: int,
+    dimension: int,
+    payloads: Sequence[bytes],
+) -> Patched:
+    messages = [read(after_form(payload, form), channels, dimension) for payload in payloads]
+    return Patched((channels, dimension), messages)
+
+
+def _read_quantized(
+    buckets: bool, coded: bool, bits: int, reader: Reader, channels: int, dimension: int
+) -> list[Patch]:
+    bucket = reader.length() if buckets else dimension
+    if not 1 <= bucket <= dimension:
+        raise ProtocolError(f"payload with buckets of {bucket} coordinates out of {dimension}")
+    number = -(-dimension // bucket)
+    scale = np.frombuffer(reader.take(4 * channels * number), "<f4").reshape(channels, number)
+    _checked(scale, ProtocolError)
+    if coded:
+        top = 1 if bits == 0 else 1 << (bits - 1)
+        parts: list[tuple[Any, Any]] = _read_sections(reader, channels, dimension, top)
+    else:
+        parts = [(slice(None), _unpack_one(reader.rest(), bits, channels * dimension))]
+    each = scale.astype(np.float64)
+    return [Patch(places, levels * _scale_at(each, places, bucket, dimension)) for places, levels in parts]
+
+
+def _scale_at(scale: Floats, places: Any, bucket: int, dimension: int) -> Floats:
+    """The scales of the coordinates at these places of the message."""
+    if isinstance(places, slice):
+        return spread(scale, bucket, dimension).ravel()[places]
+    row, column = np.divmod(places, dimension)
+    found: Floats = scale[row, column // bucket]
+    return found
+
+
+def _unpack_one(data: bytes, bits: int, number: int) -> Floats:
+    if len(data) != packed_size(bits, number):
+        raise ProtocolError(f"payload with {len(data)} B for {number} levels of {bits} bits")
+    return unpacker(bits, number)(np.frombuffer(data, np.uint8)[None]).ravel()
+
+
+def _encode_powers(vectors: Powers) -> bytes:
+    if vectors.exponents.max() > 1023:
+        raise WireError("a vector with a value that is not finite cannot be sent")
+    exponents = vectors.exponents.astype("<i2").tobytes()
+    return bytes((POWERS,)) + exponents + _encode_sections(sendable(vectors.levels))
+
+
+def _read_powers(reader: Reader, channels: int, dimension: int) -> list[Patch]:
+    exponents = np.frombuffer(reader.take(2 * channels), "<i2").astype(np.int64)
+    if exponents.max() > 1023:
+        raise ProtocolError("payload with an exponent that no float has")
+    patches = []
+    for places, levels in _read_sections(reader, channels, dimension, MOST_OCTAVES):
+        where = np.arange(channels * dimension)[places] if isinstance(places, slice) else places
+        highest = exponents[where // dimension] + 1
+        patches.append(Patch(places, np.ldexp(np.sign(levels).astype(np.float64), highest - np.abs(levels))))
+    return patches

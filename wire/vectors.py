@@ -6,12 +6,15 @@ running totals: totals[r] += sum_m weights[r, m] * stack[m], at a cost that grow
 
 from __future__ import annotations
 
-from typing import NamedTuple, TypeAlias
+from collections.abc import Sequence
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 Floats: TypeAlias = NDArray[np.float64]
+Scales: TypeAlias = NDArray[np.float32]
+Whole: TypeAlias = NDArray[np.int64]
 
 
 class Dense(NamedTuple):
@@ -27,11 +30,17 @@ class Dense(NamedTuple):
 
 
 class Sparse(NamedTuple):
-    """The same number of coordinates in every row, indices increasing; the others are 0."""
+    """The same number of coordinates in every row, indices increasing; the others are 0.
+
+    Values travel as they are; or, with `exponents`, as value / 2^exponent in a shorter type of float that can
+    hold them. With `seeds`, the indices do not travel: they are `sample`d from the seed of their row."""
 
     dimension: int
-    indices: NDArray[np.int64]
-    values: Floats
+    indices: Whole  # (..., k)
+    values: Floats  # (..., k)
+    float_type: str = "f8"
+    exponents: Whole | None = None  # (..., 1)
+    seeds: NDArray[np.uint32] | None = None  # (..., 1)
 
     def fold(self, totals: Floats, weights: Floats) -> None:
         flat = totals.reshape(len(totals), -1, self.dimension)  # a view: totals are contiguous
@@ -49,18 +58,86 @@ class Sparse(NamedTuple):
 
 
 class Quantized(NamedTuple):
-    """scale * levels, with integer levels in -2^(bits-1) .. 2^(bits-1) and one scale a row."""
+    """scale * levels: whole levels in -2^(bits-1) .. 2^(bits-1), or, for 0 bits, -1 and 1.
+
+    One scale for a row, or one for each `bucket` coordinates of it."""
 
     bits: int
-    scale: Floats  # (..., 1)
-    levels: Floats  # (..., d), whole numbers
+    scale: Scales  # (..., 1), or (..., buckets)
+    levels: Floats  # (..., d)
+    bucket: int = 0
 
     def fold(self, totals: Floats, weights: Floats) -> None:
-        stack = self.scale * self.levels
+        stack = self.dense()
         totals += (weights @ stack.reshape(len(stack), -1)).reshape(totals.shape)
 
     def dense(self) -> Floats:
-        return self.scale * self.levels
+        if not self.bucket:
+            return self.scale * self.levels
+        return spread(self.scale, self.bucket, self.levels.shape[-1]) * self.levels
 
 
-Vectors: TypeAlias = Dense | Sparse | Quantized
+class Powers(NamedTuple):
+    """sign(level) 2^(exponent + 1 - |level|), with one exponent a row; level 0 is 0."""
+
+    exponents: Whole  # (..., 1)
+    levels: Floats  # (..., d), whole numbers
+
+    def fold(self, totals: Floats, weights: Floats) -> None:
+        Dense(self.dense()).fold(totals, weights)
+
+    def dense(self) -> Floats:
+        return np.ldexp(np.sign(self.levels), self.exponents + 1 - np.abs(self.levels).astype(np.int64))
+
+
+class Patch(NamedTuple):
+    """Values at some places of a message's coordinates, all rows one after the other."""
+
+    places: Whole | slice
+    values: Floats
+
+
+class Patched(NamedTuple):
+    """A stack of messages (rows, d), each as patches that do not overlap; the rest is 0."""
+
+    shape: tuple[int, int]
+    messages: Sequence[Sequence[Patch]]
+
+    def fold(self, totals: Floats, weights: Floats) -> None:
+        flat = totals.reshape(len(totals), -1)
+        for column, patches in zip(weights.T.tolist(), self.messages, strict=True):
+            for total, weight in zip(flat, column, strict=True):
+                if weight:
+                    for places, values in patches:
+                        total[places] += weight * values
+
+    def dense(self) -> Floats:
+        out = np.zeros((len(self.messages), *self.shape))
+        self.fold(out, np.eye(len(self.messages)))
+        return out
+
+
+Vectors: TypeAlias = Dense | Sparse | Quantized | Powers | Patched
+
+
+def spread(scale: NDArray[Any], bucket: int, dimension: int) -> NDArray[Any]:
+    """A scale for each coordinate, from one for each bucket; the last bucket may be shorter."""
+    return np.repeat(scale, bucket, axis=-1)[..., :dimension]
+
+
+def sample(seed: int, number: int, dimension: int) -> Whole:
+    """`number` distinct indices, increasing; every set of so many is equally likely over the seeds.
+
+    They are the first distinct remainders of a fixed stream of 64-bit words: the same on every machine."""
+    if 2 * number > dimension:
+        rest = np.ones(dimension, bool)
+        rest[sample(seed, dimension - number, dimension)] = False
+        return np.flatnonzero(rest)
+    words = number + 16
+    while True:
+        drawn = np.random.Philox(key=seed).random_raw(words) % np.uint64(dimension)
+        distinct, first = np.unique(drawn, return_index=True)
+        if len(distinct) >= number:
+            chosen: Whole = np.sort(distinct[np.argsort(first)[:number]]).astype(np.int64)
+            return chosen
+        words *= 2

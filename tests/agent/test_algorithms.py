@@ -259,6 +259,8 @@ def stack_of_one(message: Vectors) -> Vectors:
             return Sparse(dimension, indices[None], values[None])
         case Quantized(bits, scale, levels):
             return Quantized(bits, scale[None], levels[None])
+        case _:
+            raise TypeError(f"{type(message).__name__} is not used here")
 
 
 def drive(

@@ -61,8 +61,8 @@ def test_rounds_sent_again_change_nothing_and_are_counted_apart() -> None:
     [
         (encode_data(3, 0, b"\x00"), "agent 3, which is no neighbour"),
         (encode_data(2, 5, b"\x00"), "agent 2 sent round 5 while this agent is in round 0"),
-        (encode_data(2, 0, b"\x12short"), "agent 2 sent, in round 0, a payload of 6 B"),
-        (b"\xc1", "a neighbour sent a data message that is not"),
+        (encode_data(2, 0, b"\x22short"), "agent 2 sent, in round 0, a payload of 6 B"),
+        (b"\xc1", "a neighbour sent a data message without sender and round"),
     ],
 )
 def test_frames_that_a_neighbour_must_not_send(frame: bytes, words: str) -> None:

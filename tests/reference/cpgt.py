@@ -48,7 +48,7 @@ def quantizer_xi(bits: int, dimension: int) -> float:
 
 
 def quantizer(bits: int) -> Compressor:
-    """C(v) = |v| / (xi s) * sign(v) * floor(s |v_c| / |v| + u), s = 2^(b-1)."""
+    """C(v) = r * sign(v) * floor(s |v_c| / |v| + u), s = 2^(b-1), r = |v| / (xi s) rounded to 24 bits."""
     s = 2.0 ** (bits - 1)
 
     def compress(v: Array, u: Array) -> Array:
@@ -56,7 +56,9 @@ def quantizer(bits: int) -> Compressor:
         if norm == 0:
             return np.zeros_like(v)
         xi = quantizer_xi(bits, v.size)
-        result: Array = norm / (xi * s) * np.sign(v) * np.floor(s * np.abs(v) / norm + u)
+        result: Array = (
+            np.float64(np.float32(norm / (xi * s))) * np.sign(v) * np.floor(s * np.abs(v) / norm + u)
+        )
         return result
 
     return compress

@@ -27,6 +27,7 @@ CASES = {
         (
             "graph.kind=paper",
             "synthetic.dimension=3000",
+            "objective.scale=0.0001",
             "synthetic.rows=5",
             "compressor.bits=3",
             "rounds=40",

@@ -1,0 +1,64 @@
+"""Contractive compressors: E|C(v) - v|^2 <= phi |v|^2 with phi < 1, row by row on the last axis.
+
+A compressor gives the form in which the vector travels (`wire.vectors`); C(v) is what that form stands for.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agent.compressors.quantizers import Natural, Quantizer, Sign, TopKQuantizer
+from agent.compressors.sparsifiers import RandomK, TopK
+from wire.vectors import Dense, Vectors
+
+__all__ = [
+    "COMPRESSORS", "Compressor", "Floats", "Identity", "Natural", "Quantizer", "RandomK", "Sign", "TopK",
+    "TopKQuantizer",
+]  # fmt: skip
+Floats = NDArray[np.float64]
+
+
+class Compressor(Protocol):
+    @property
+    def dithered(self) -> bool:
+        """Whether `compress` looks at its dither: numbers uniform on [0, 1), one for each coordinate."""
+
+    def check(self, dimension: int) -> None:
+        """Raise InputError where the compressor cannot work on vectors of this dimension."""
+
+    def phi(self, dimension: int) -> float:
+        """The contraction constant."""
+
+    def compress(self, v: Floats, dither: Floats) -> Vectors:
+        """C(v) in the form in which it travels."""
+
+
+@dataclass(frozen=True)
+class Identity:
+    """C(v) = v."""
+
+    dithered: ClassVar[bool] = False
+
+    def check(self, dimension: int) -> None:
+        pass
+
+    def phi(self, dimension: int) -> float:  # noqa: ARG002  # the same for all
+        return 0.0
+
+    def compress(self, v: Floats, dither: Floats) -> Dense:  # noqa: ARG002
+        return Dense(v)
+
+
+COMPRESSORS: dict[str, type[Any]] = {
+    "identity": Identity,
+    "top-k": TopK,
+    "random-k": RandomK,
+    "sign": Sign,
+    "natural": Natural,
+    "quantize": Quantizer,
+    "top-k-quantize": TopKQuantizer,
+}

@@ -1,0 +1,69 @@
+"""The worked examples of docs/codec.md are what the code says."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from wire.levels import decode_levels, encode_levels
+from wire.messages import decode_data, encode_data
+from wire.payloads import decode, encode
+from wire.vectors import Quantized, Sparse, Vectors
+
+PAGE = Path(__file__).parents[2] / "docs" / "codec.md"
+LINE = re.compile(r"^((?:[0-9a-f]{2} )+) *\S")  # bytes, each with a space after it, and what they mean
+
+
+def examples() -> dict[str, bytes]:
+    blocks = re.findall(r"```bytes (\S+)\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+    return {name: bytes.fromhex("".join(map(hex_of, text.splitlines()))) for name, text in blocks}
+
+
+def hex_of(line: str) -> str:
+    found = LINE.match(line + " .")
+    assert found, f"a line without bytes: {line!r}"
+    return found[1]
+
+
+MESSAGES: dict[str, Vectors] = {
+    "quantized": Quantized(
+        2,
+        np.array([[0.5], [0.25]], np.float32),
+        np.array([[2.0, -1, 0, 0, 1, 0, 0, -2, 0, 1], [0, 1, -1, 0, 0, 0, 2, 0, 0, -1]]),
+    ),
+    "top-2": Sparse(10, np.array([[3, 9], [0, 1]]), np.array([[1.0, -2.0], [0.5, 3.0]])),
+}
+SECTIONS = {
+    "section": np.resize([0.0, 0, 0, 0, 0, 1, 0, -1], 128),
+    "signs": np.array([1.0, *[0.0] * 6, -1.0, *[0.0] * 92]),
+}
+
+
+def test_every_example_is_checked() -> None:
+    assert set(examples()) == {*MESSAGES, *SECTIONS}
+
+
+@pytest.mark.parametrize("name", MESSAGES)
+def test_messages(name: str) -> None:
+    vectors, frame = MESSAGES[name], examples()[name]
+    assert encode_data(3, 300, encode(vectors)).hex(" ") == frame.hex(" ")
+    sender, round_, payload = decode_data(frame)
+    assert (sender, round_) == (3, 300)
+    assert np.array_equal(decode([payload], 2, 10).dense()[0], vectors.dense())
+
+
+@pytest.mark.parametrize("name", SECTIONS)
+def test_sections(name: str) -> None:
+    levels, section = SECTIONS[name], examples()[name]
+    assert encode_levels(levels).hex(" ") == section.hex(" ")
+    found = decode_levels(section, len(levels), 2)
+    assert np.array_equal(found.levels, levels if found.positions is None else levels[found.positions])
+
+
+@pytest.mark.parametrize(("name", "size"), [("quantized", 20), ("top-2", 40)])
+def test_the_sizes_the_page_names(name: str, size: int) -> None:
+    assert len(examples()[name]) == size
+    assert f"In all {size} B" in PAGE.read_text(encoding="utf-8")

@@ -1,0 +1,59 @@
+"""Decoding is total: finite vectors or a ProtocolError, whatever the bytes. A longer run: see `fuzz`."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.wire.examples import FORMS, STYLES, message
+from tests.wire.fuzz import damaged, fuzz
+from wire.errors import ProtocolError
+from wire.messages import decode_data, encode_data
+from wire.payloads import decode, encode
+
+QUARTER = 25_000
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3, 4])
+def test_damaged_payloads_are_decoded_or_refused(seed: int) -> None:
+    outcome = fuzz(QUARTER, seed)
+    assert outcome.cases >= QUARTER
+    assert 0.05 < outcome.decoded / outcome.cases < 0.95  # both outcomes were seen, often
+
+
+def test_a_damaged_payload_among_good_ones() -> None:
+    rng = np.random.default_rng(6)
+    outcomes = set()
+    for form in FORMS:
+        for style in STYLES:
+            vectors = message(rng, form, style, 2, 20)
+            good = encode(vectors)
+            for bad in damaged(rng, good, 7):
+                try:
+                    values = decode([good, bad, good], 2, 20).dense()
+                except ProtocolError:
+                    outcomes.add("refused")
+                    continue
+                outcomes.add("decoded")
+                assert values.shape == (3, 2, 20)
+                assert np.isfinite(values).all()
+                assert np.array_equal(values[0], vectors.dense())
+                assert np.array_equal(values[2], vectors.dense())
+    assert outcomes == {"refused", "decoded"}
+
+
+def test_random_data_frames_are_read_or_refused() -> None:
+    rng = np.random.default_rng(8)
+    frames = [rng.bytes(size) for size in rng.integers(0, 30, 10_000)]
+    for frame in (encode_data(5, 300, b"\0" * 9), encode_data(300, 2**32, b"\1"), encode_data(1, 1, b"")):
+        frames += damaged(rng, frame, 3000)
+    read = 0
+    for frame in frames:
+        try:
+            sender, round_, payload = decode_data(frame)
+        except ProtocolError:
+            continue
+        read += 1
+        assert (type(sender), type(round_), type(payload)) == (int, int, bytes)
+        assert frame.endswith(payload)
+    assert 0 < read < len(frames)

@@ -1,0 +1,88 @@
+"""Levels of few bits in a fixed number of bytes: the form of vectors that are too short for anything better.
+
+See `payloads` for the layout."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wire.bits import to_bits
+from wire.errors import ProtocolError
+from wire.vectors import Floats
+
+LEVELS_PER_BYTE = {1: 5, 2: 3, 3: 2}
+Bytes: TypeAlias = NDArray[np.uint8]
+Unpack: TypeAlias = Callable[[Bytes], Floats]
+
+
+def packed_size(bits: int, number: int) -> int:
+    if bits in LEVELS_PER_BYTE:
+        return -(-number // LEVELS_PER_BYTE[bits])
+    return -(-number * _width(bits) // 8)
+
+
+def pack(levels: Floats, bits: int) -> bytes:
+    if bits in LEVELS_PER_BYTE:
+        powers, starts, middle = _places(bits, levels.size)
+        numbers = np.add.reduceat(levels.ravel() * powers, starts)
+        numbers += middle
+        return numbers.astype(np.uint8).tobytes()
+    codes = levels.ravel() > 0 if bits == 0 else levels.ravel() + 2.0 ** (bits - 1)
+    return np.packbits(to_bits(codes.astype(np.int64), _width(bits))).tobytes()
+
+
+@cache
+def unpacker(bits: int, number: int) -> Unpack:
+    """From the bytes of several messages, (messages, packed_size), to their levels, (messages, number)."""
+    if bits not in LEVELS_PER_BYTE:
+        return lambda packed: _unpack_bits(packed, bits, number)
+    table = _table(bits)
+
+    def unpack_digits(packed: Bytes) -> Floats:
+        try:
+            levels = table.take(packed, axis=0)
+        except IndexError:
+            raise ProtocolError("payload with a byte that stands for no levels") from None
+        return levels.reshape(len(packed), -1)[:, :number]
+
+    return unpack_digits
+
+
+def _width(bits: int) -> int:
+    return bits + 1
+
+
+def _unpack_bits(packed: Bytes, bits: int, number: int) -> Floats:
+    width = _width(bits)
+    digits = np.unpackbits(packed, axis=1, count=number * width)
+    codes = digits.reshape(-1, width) @ (2.0 ** np.arange(width - 1, -1, -1))
+    if bits == 0:
+        return (2.0 * codes - 1.0).reshape(len(packed), number)
+    top = 2.0 ** (bits - 1)
+    if codes.max() > 2 * top:
+        raise ProtocolError("payload with a level beyond its bits")
+    return (codes - top).reshape(len(packed), number)
+
+
+@cache
+def _table(bits: int) -> Floats:
+    """From a byte to the levels that it stands for, as far as it stands for any."""
+    base, top = 2**bits + 1, 2 ** (bits - 1)
+    powers = [base**i for i in range(LEVELS_PER_BYTE[bits] - 1, -1, -1)]
+    table = [[byte // power % base - top for power in powers] for byte in range(base * powers[0])]
+    return np.array(table, dtype=np.float64)
+
+
+@cache
+def _places(bits: int, number: int) -> tuple[Floats, NDArray[np.int64], Floats]:
+    """For so many levels: the power of the base that each is multiplied with, where bytes start, and the
+    byte that stands for levels 0: missing digits of the last byte count as level 0."""
+    digits = LEVELS_PER_BYTE[bits]
+    powers = [float((2**bits + 1) ** i) for i in range(digits - 1, -1, -1)]
+    middle = np.array(2 ** (bits - 1) * sum(powers))
+    return np.resize(powers, number), np.arange(0, number, digits), middle

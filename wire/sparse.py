@@ -1,0 +1,72 @@
+"""Sparse vectors as bytes: see `payloads` for the layout."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wire.bits import Whole, pack_length
+from wire.errors import ProtocolError
+from wire.fields import after_form, received, sendable
+from wire.indices import decode_indices, encode_indices
+from wire.vectors import Floats, Sparse, sample
+
+SPARSE, SAMPLED = 1, 5
+FLOAT_TYPES = ("f8", "f4", "f2")
+SPARSE_FORMS = {first + i for first in (SPARSE, SAMPLED) for i in range(len(FLOAT_TYPES))}
+
+
+def encode_sparse(vectors: Sparse) -> bytes:
+    dimension, indices, values, float_type, exponents, seeds = vectors
+    sendable(values)
+    form = (SPARSE if seeds is None else SAMPLED) + FLOAT_TYPES.index(float_type)
+    head = bytes((form,)) + pack_length(indices.shape[-1])
+    if seeds is not None:
+        head += seeds.astype("<u4").tobytes()
+    if exponents is not None:
+        head += exponents.astype("<i2").tobytes()
+        values = np.ldexp(values, -exponents)
+    body = head + values.astype("<" + float_type).tobytes()
+    if seeds is not None:
+        return body
+    flat = (indices + dimension * np.arange(len(indices))[:, None]).ravel()
+    return body + encode_indices(flat, indices.shape[0] * dimension)
+
+
+def decode_sparse(form: int, channels: int, dimension: int, payloads: Sequence[bytes]) -> Sparse:
+    pairs = [_read_sparse(payload, form, channels, dimension) for payload in payloads]
+    if len({indices.shape for indices, _ in pairs}) > 1:
+        raise ProtocolError("payload of another size than the others")
+    return Sparse(dimension, np.stack([i for i, _ in pairs]), np.stack([v for _, v in pairs]))
+
+
+def _read_sparse(payload: bytes, form: int, channels: int, dimension: int) -> tuple[Whole, Floats]:
+    reader = after_form(payload, form)
+    sampled = form >= SAMPLED
+    float_type = FLOAT_TYPES[form - (SAMPLED if sampled else SPARSE)]
+    number = reader.length()
+    if not 1 <= number <= dimension:
+        raise ProtocolError(f"payload with {number} coordinates out of {dimension}")
+    seeds = np.frombuffer(reader.take(4 * channels), "<u4").tolist() if sampled else []
+    exponents = None if float_type == "f8" else np.frombuffer(reader.take(2 * channels), "<i2")
+    size = int(float_type[1]) * channels * number
+    stored = np.frombuffer(reader.take(size), "<" + float_type).reshape(channels, number)
+    values = stored if exponents is None else _times_powers(stored, exponents)
+    rest = reader.rest()
+    if sampled:
+        if rest:
+            raise ProtocolError(f"payload with {len(rest)} B too many")
+        return np.stack([sample(seed, number, dimension) for seed in seeds]), received(values)
+    flat = decode_indices(rest, channels * number, channels * dimension).reshape(channels, number)
+    indices = flat - dimension * np.arange(channels)[:, None]
+    if (indices[:, 0] < 0).any() or (indices[:, -1] >= dimension).any():
+        raise ProtocolError("payload whose rows do not have the same number of coordinates")
+    return indices, received(values)
+
+
+def _times_powers(stored: NDArray[Any], exponents: NDArray[np.int16]) -> Floats:
+    with np.errstate(all="ignore"):  # what is not finite is found and named, not warned about
+        return np.ldexp(stored.astype(np.float64), exponents[:, None].astype(np.int64))

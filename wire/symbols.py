@@ -1,0 +1,163 @@
+"""Whole numbers near their entropy: tokens through a range coder, with a model sent in a byte a token.
+
+A number m below DIRECT in magnitude is its own token. Beyond, a token stands for a quarter of an octave,
+and the bits of m below its three highest follow apart. Tokens have the sign of their number.
+
+| part  | size      | meaning                                                                        |
+|-------|-----------|--------------------------------------------------------------------------------|
+| first | i8        | the lowest token                                                               |
+| count | u8        | the number of tokens in the model, t; they follow one another                  |
+| model | t         | frequency of each token: 2^(-byte / 8) of the most frequent one's; 255 is none |
+| words | length    | number of the range coder's words, w                                           |
+| coded | 4 w       | the tokens (constriction's RangeEncoder: 32-bit words, little-endian)          |
+| extra | the rest  | bits below the highest three, of tokens with few of them first, then in order  |
+
+A model for both signs is twice as long. Of few numbers, none of them 0, signs may go apart: a byte 128 (no
+lowest token), a bit for each number, 1 for less than 0, and then the magnitudes as above.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+import constriction
+import numpy as np
+from numpy.typing import NDArray
+
+from wire.bits import Reader, Whole, from_bits, pack_length, to_bits
+from wire.errors import ProtocolError
+
+DIRECT = 32  # a power of 2
+MOST_TOKEN = 127
+SIGNS_APART = b"\x80"
+FEW = 4096  # numbers, for which a shorter model may save more than the signs cost
+SAMPLE = 16384  # numbers from which frequencies are taken, of many: counting all would save a few bytes
+UNSEEN = 0.1  # the count of tokens that are not in the sample
+ABSENT = 255
+Floats = NDArray[np.float64]
+OCTAVE = 8  # steps of a model's byte in an octave
+
+_ROOTS = [1.0, 0.9170040432046712, 0.8408964152537145, 0.7711054127039704,
+          0.7071067811865476, 0.6484197773255048, 0.5946035575013605, 0.5452538663326288]  # fmt: skip
+# 2^(-byte / 8), from constants and exact steps: every machine has the same model
+WEIGHTS = np.array([_ROOTS[byte % OCTAVE] * 0.5 ** (byte // OCTAVE) for byte in range(ABSENT)] + [0.0])
+
+
+def encode_symbols(numbers: Floats) -> bytes:
+    """At least one whole number, all below 2^28 in magnitude."""
+    whole = _encode_numbers(numbers)
+    if len(numbers) > FEW or numbers.min() >= 0 or not numbers.all():
+        return whole
+    folded = SIGNS_APART + np.packbits(numbers < 0).tobytes() + _encode_numbers(np.abs(numbers))
+    return min(whole, folded, key=len)
+
+
+def decode_symbols(data: bytes, number: int) -> Whole:
+    """Total: `number` whole numbers, or a ProtocolError."""
+    if data[:1] != SIGNS_APART:
+        return _decode_numbers(Reader(data), number)
+    reader = Reader(data[1:])
+    signs = np.unpackbits(np.frombuffer(reader.take((number + 7) // 8), np.uint8), count=number)
+    magnitudes = _decode_numbers(reader, number)
+    return np.where(signs, -magnitudes, magnitudes)
+
+
+def _encode_numbers(numbers: Floats) -> bytes:
+    lowest, highest = int(numbers.min()), int(numbers.max())
+    extra = b""
+    if max(-lowest, highest) >= DIRECT:
+        numbers, extra = _tokens(numbers)
+        lowest, highest = int(numbers.min()), int(numbers.max())
+    tokens = (numbers - lowest).astype(np.int32)
+    model = _model(tokens, highest - lowest + 1)
+    words = _encode_tokens(tokens, model)
+    head = bytes((lowest & 255, len(model))) + model.tobytes() + pack_length(len(words))
+    return head + words.tobytes() + extra
+
+
+def _decode_numbers(reader: Reader, number: int) -> Whole:
+    lowest = int.from_bytes(reader.take(1), "little", signed=True)
+    model = np.frombuffer(reader.take(reader.byte()), np.uint8)
+    words = np.frombuffer(reader.take(4 * reader.length()), "<u4").astype(np.uint32)
+    if lowest < -MOST_TOKEN or lowest + len(model) > MOST_TOKEN + 1 or not (model == 0).any():
+        raise ProtocolError(
+            "payload with a model that stands for no tokens, or for tokens that there are not"
+        )
+    return _numbers(_decode_tokens(words, model, number) + lowest, reader.rest())
+
+
+def _model(tokens: NDArray[np.int32], count: int) -> NDArray[np.uint8]:
+    """Frequencies, as bytes."""
+    all_of_them = len(tokens) <= 2 * SAMPLE
+    counts = np.bincount(tokens if all_of_them else tokens[_anywhere(len(tokens))], minlength=count)
+    octaves = np.log2(counts.max() / np.maximum(counts, UNSEEN))
+    model: NDArray[np.uint8] = np.rint(OCTAVE * octaves).astype(np.uint8)
+    if all_of_them:
+        model[counts == 0] = ABSENT
+    return model
+
+
+@cache
+def _anywhere(number: int) -> Whole:
+    """Places of a sample. At random: every third coordinate, say, may be of another kind than the others."""
+    return (np.random.Philox(key=number).random_raw(SAMPLE) % np.uint64(number)).astype(np.int64)
+
+
+def _encode_tokens(tokens: NDArray[np.int32], model: NDArray[np.uint8]) -> NDArray[np.uint32]:
+    coder = constriction.stream.queue.RangeEncoder()
+    if len(model) > 1:  # else there is nothing to say
+        coder.encode(tokens, _distribution(model))
+    words: NDArray[np.uint32] = coder.get_compressed().astype("<u4", copy=False)
+    return words
+
+
+def _decode_tokens(words: NDArray[np.uint32], model: NDArray[np.uint8], number: int) -> Whole:
+    if len(model) == 1:
+        return np.zeros(number, np.int64)
+    try:
+        coder = constriction.stream.queue.RangeDecoder(words)
+        return coder.decode(_distribution(model), number).astype(np.int64)  # type: ignore[no-any-return]
+    except (AssertionError, ValueError) as error:
+        raise ProtocolError(f"payload that the range coder cannot read ({error})") from None
+
+
+def _distribution(model: NDArray[np.uint8]) -> constriction.stream.model.Categorical:
+    return constriction.stream.model.Categorical(WEIGHTS[model], perfect=False)
+
+
+def _tokens(numbers: Floats) -> tuple[Floats, bytes]:
+    tokens = np.abs(numbers)
+    large = (tokens >= DIRECT).nonzero()[0]
+    found = tokens[large].astype(np.int64)
+    widths = _octave(found) - 2
+    tokens[large] = DIRECT + 4 * (widths + 2 - _octave(DIRECT)) + (found >> widths & 3)
+    extra = [to_bits(found[widths == width], int(width)) for width in np.unique(widths)]
+    return np.copysign(tokens, numbers), np.packbits(np.concatenate(extra)).tobytes()
+
+
+def _numbers(tokens: Whole, extra: bytes) -> Whole:
+    magnitudes = np.abs(tokens)
+    large = magnitudes >= DIRECT
+    if not large.any():
+        if extra:
+            raise ProtocolError("payload with more bits than its tokens have")
+        return tokens
+    beyond = magnitudes[large] - DIRECT
+    widths = beyond // 4 + _octave(DIRECT) - 2
+    found = (4 + beyond % 4) << widths
+    if len(extra) != (int(widths.sum()) + 7) // 8:
+        raise ProtocolError("payload whose tokens have other bits than it holds")
+    bits, at = np.unpackbits(np.frombuffer(extra, np.uint8)), 0
+    for width in np.unique(widths):
+        here = widths == width
+        size = int(width) * int(here.sum())
+        found[here] |= from_bits(bits[at : at + size], int(width))
+        at += size
+    magnitudes[large] = found
+    return np.where(tokens < 0, -magnitudes, magnitudes)
+
+
+def _octave(values: Whole | int) -> Whole:
+    """floor(log2(value)), exactly."""
+    octave: Whole = np.frexp(values)[1].astype(np.int64) - 1
+    return octave
