@@ -43,7 +43,7 @@ class Meter:
     payload: list[int] = field(default_factory=list)
     message: list[int] = field(default_factory=list)
     received: dict[int, int] = field(default_factory=dict)
-    resent: int = 0
+    resent: list[int] = field(default_factory=list)
 
     def next_window(self) -> Meter:
         return Meter(first=self.first + len(self.payload), received=dict.fromkeys(self.received, 0))
@@ -145,7 +145,7 @@ class Participant:
         """For a neighbour that had to reconnect: the rounds it may have missed."""
         for frame in filter(None, self._retained):
             self._carrier.publish(frame)
-            self.meter.resent += len(frame)
+            self.meter.resent.append(len(frame))
 
     def _step(self) -> None:
         here = self._here

@@ -307,6 +307,7 @@ class _Shell:
                 meter.received,
                 meter.resent,
                 self.participant.change,
+                *self.carrier.kernel_counts(),
             )
         )
         self.participant.meter = meter.next_window()
