@@ -114,20 +114,3 @@ def run_trials(
         if k < rounds:
             batch.step()
     return Trials(np.array(kept), np.stack(states), batch.noise)
-
-
-def limits(objectives: Sequence[Objective], noise: Floats) -> Floats:
-    """x_inf of each trial, (trials, d), for quadratic objectives: the x at which the gradients sum to -noise.
-
-    The sum of the gradients is then affine, and known from its values at 0 and at the unit vectors."""
-
-    def total(x: Floats) -> Floats:
-        return np.asarray(sum(objective.gradient(x) for objective in objectives))
-
-    dimension = objectives[0].dimension
-    points = np.concatenate([np.zeros((1, dimension)), np.eye(dimension), np.ones((1, dimension))])
-    constant, *columns, control = total(points)
-    hessian = np.array(columns) - constant
-    if not np.allclose(constant + hessian.sum(axis=0), control, rtol=1e-9):
-        raise ValueError("these objectives are not quadratic: use cpgt.problem.solve for each trial")
-    return np.linalg.solve(hessian, (-noise - constant).T).T

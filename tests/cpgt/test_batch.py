@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import cpgt
-from cpgt.batch import Batch, limits, run_trials
+from cpgt.batch import Batch, run_trials
 from cpgt.problem import build_objectives, solve
-from tests.agent.problems import LogCosh
+from cpgt.quadratics import limits
 
 ROWS = ("paper-c1", "paper-c2-1", "paper-c2-2", "paper-diadsp")
 SEED = 11
@@ -59,10 +59,3 @@ def test_a_diverging_trial_warns_nobody() -> None:
     for _ in range(2500):
         batch.step()
     assert not np.isfinite(batch.x).all()
-
-
-def test_limits_of_objectives_that_are_not_quadratic_are_refused() -> None:
-    rng = np.random.default_rng(0)
-    objectives = [LogCosh(rng.standard_normal((5, 3)), rng.standard_normal(5)) for _ in range(2)]
-    with pytest.raises(ValueError, match="not quadratic"):
-        limits(objectives, np.zeros((1, 3)))
