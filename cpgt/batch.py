@@ -12,12 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from agent.algorithms import CPGT, X_ROWS, Y_ROWS, State, start_point
+from agent.algorithms import Algorithm, X, Y, start_point
 from agent.objectives import Objective
 from agent.randomness import Randomness, seeded_secret
 from cpgt.network import Network
@@ -38,12 +38,12 @@ class Trials(NamedTuple):
 class _Agent:
     """One agent in all trials."""
 
-    algorithm: CPGT
+    algorithm: Algorithm[Any, Any]
     objective: Objective
     randomness: Randomness
     senders: list[int]  # positions of itself and of its neighbours
     mixing: Floats
-    state: State
+    state: Any
 
 
 class Batch:
@@ -63,7 +63,15 @@ class Batch:
     @property
     def x(self) -> Floats:
         """(trials, agents, d)"""
-        return np.stack([agent.state.values[X_ROWS] for agent in self._agents], axis=1)
+        return np.stack([agent.state.values[..., X, :] for agent in self._agents], axis=1)
+
+    @property
+    def drift(self) -> float:
+        """How far sum_i y_i is from sum_i grad f_i(x_i) + all noise on y, which it must be, relative to it."""
+        y = sum(agent.state.values[..., Y, :] for agent in self._agents)
+        due = sum(agent.objective.gradient(agent.state.values[..., X, :]) for agent in self._agents)
+        due += self.noise
+        return float(np.abs(y - due).max() / np.abs(due).max())
 
     def step(self) -> None:
         with np.errstate(all="ignore"):  # a trial may diverge; that is for whoever looks at it
@@ -75,7 +83,8 @@ class Batch:
         sent = [agent.algorithm.outgoing(agent.state, self.round, agent.randomness) for agent in agents]
         messages = np.stack([outgoing.message.dense() for outgoing in sent])
         for agent, outgoing in zip(agents, sent, strict=True):
-            self.noise += (outgoing.noised - agent.state.values)[Y_ROWS]
+            if agent.algorithm.channels > Y:
+                self.noise += agent.algorithm.eta_y(agent.state, outgoing)
             stacks = [(agent.mixing, Dense(messages[agent.senders]))]
             agent.state = agent.algorithm.absorb(agent.state, outgoing, agent.objective, stacks)
 

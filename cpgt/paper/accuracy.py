@@ -171,7 +171,13 @@ def draw(found: Accuracy, trials: int, out: Path) -> None:
             left.errorbar(shifted, mean, half * error, label=row_network(row).name, **style)
             centre = np.array([pooled(found.points[q]) for q in DECAYS])
             right.errorbar(shifted, 100 * (mean / centre - 1), 100 * half * error / centre, **style)
-        left.plot(decays, [exact_mean_square(q) ** 0.5 for q in DECAYS], color="0.5", lw=1, label="exact root mean square")
+        left.plot(
+            decays,
+            [exact_mean_square(q) ** 0.5 for q in DECAYS],
+            color="0.5",
+            lw=1,
+            label="exact root mean square",
+        )
         left.set(xlabel="decay of the noise $q$", ylabel=r"mean $\|x_\infty - x^*\|_F$", yscale="log")
         right.axhline(0, color="0.5", lw=1)
         right.set(xlabel="decay of the noise $q$", ylabel="from the mean of the four [%]")

@@ -129,7 +129,11 @@ def write(found: Mapping[str, Curve], processes: Mapping[str, ProcessRun], out: 
     names = [row_network(row).name for row in found]
     rounds = next(iter(found.values())).rounds
     table = np.stack([curve.residual for curve in found.values()], axis=1)
-    write_csv(out / "convergence.csv", ["round", *names], ((int(k), *r) for k, r in zip(rounds, table.tolist(), strict=True)))
+    write_csv(
+        out / "convergence.csv",
+        ["round", *names],
+        ((int(k), *r) for k, r in zip(rounds, table.tolist(), strict=True)),
+    )
     layers = list(next(iter(processes.values())).bytes)
     write_csv(
         out / "bytes.csv",
@@ -160,6 +164,7 @@ def draw(found: Mapping[str, Curve], processes: Mapping[str, ProcessRun], trials
             sent = processes[row].bytes[LAYER][curve.rounds] / 1e6
             axes.semilogy(sent, curve.residual, label=row_network(row).name, **look(i))
         axes.set(
-            xlabel="measured bytes of all edges, with ZMTP framing [MB]", ylabel=r"mean $\|x(k) - x_\infty\|_F$"
+            xlabel="measured bytes of all edges, with ZMTP framing [MB]",
+            ylabel=r"mean $\|x(k) - x_\infty\|_F$",
         )
         axes.legend()

@@ -90,12 +90,16 @@ def draw(cases: Sequence[Case], out: Path) -> None:
     with figure(out, "divergence", panels=2, note=note) as (left, right):
         for i, case in enumerate(cases):
             radii = np.sort(case.radii[DIADSP])
-            left.step(radii, np.arange(1, len(radii) + 1) / len(radii), label=f"$f_i$ = {case.label}", **look(i))
+            left.step(
+                radii, np.arange(1, len(radii) + 1) / len(radii), label=f"$f_i$ = {case.label}", **look(i)
+            )
             right.semilogy(case.error, label=f"$f_i$ = {case.label}", **look(i))
             radius = case.radii[DIADSP][0]
             tail = np.arange(ROUNDS // 2, ROUNDS + 1)
             guide = case.error[-1] * radius ** (tail - ROUNDS)
-            right.semilogy(tail, guide, color="0.6", lw=4, zorder=0, label=None if i else "slope: spectral radius")
+            right.semilogy(
+                tail, guide, color="0.6", lw=4, zorder=0, label=None if i else "slope: spectral radius"
+            )
         left.axvline(1, color="0.4", lw=1)
         left.set(xlabel="spectral radius of one round of DiaDSP", ylabel="share of draws", xscale="log")
         right.set(xlabel="round $k$", ylabel=r"$\|x(k) - x^*\|_F$")
