@@ -19,7 +19,7 @@ import msgpack
 import tomli_w
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
 
-from agent.algorithms import CPGT, build_algorithm
+from agent.algorithms import Algorithm, build_algorithm
 from agent.compressors import COMPRESSORS
 from agent.objectives import OBJECTIVES, is_code
 from topologies import GRAPHS, WEIGHTS, Topology, TopologyError, build_graph, given_weights
@@ -164,7 +164,7 @@ class Network(Section):
             "start": self.start,
         }
 
-    def algorithm_of(self, agent: int) -> CPGT:
+    def algorithm_of(self, agent: int) -> Algorithm[Any, Any]:
         return build_algorithm(self.parameters(agent))
 
     @property
