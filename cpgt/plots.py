@@ -5,7 +5,7 @@ matplotlib is loaded when a figure is made, and without pyplot: no window, no gl
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -32,7 +32,11 @@ STYLE: Any = {  # matplotlib types its keys differently from version to version
     "legend.frameon": False,
     "pdf.fonttype": 42,  # text stays text
 }
-NO_DATES = {"pdf": {"CreationDate": None}, "png": {"Software": None}}  # the same figure is the same file
+NO_DATES = {
+    "pdf": {"CreationDate": None},
+    "png": {"Software": None},
+    "svg": {"Date": None},
+}  # the same figure is the same file
 
 
 def look(index: int) -> dict[str, Any]:
@@ -46,7 +50,9 @@ def marked(index: int) -> dict[str, Any]:
 
 
 @contextmanager
-def figure(folder: Path, name: str, *, panels: int = 1, note: str = "") -> Iterator[list[Axes]]:
+def figure(
+    folder: Path, name: str, *, panels: int = 1, note: str = "", kinds: Sequence[str] = ("pdf", "png")
+) -> Iterator[list[Axes]]:
     """A row of panels to draw on; at the end it is written to `folder` as name.pdf and name.png.
 
     `note` is printed small below: what a reader of the figure alone must know."""
@@ -59,5 +65,5 @@ def figure(folder: Path, name: str, *, panels: int = 1, note: str = "") -> Itera
         yield list(axes[0])
         if note:
             drawing.supxlabel(note, fontsize=7, color="0.35")
-        for kind, metadata in NO_DATES.items():
-            drawing.savefig(folder / f"{name}.{kind}", dpi=150, metadata=metadata)
+        for kind in kinds:
+            drawing.savefig(folder / f"{name}.{kind}", dpi=150, metadata=NO_DATES[kind])
