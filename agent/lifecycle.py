@@ -8,7 +8,7 @@ from __future__ import annotations
 from enum import Enum, auto
 
 from agent.errors import PeerError
-from wire.messages import Control, Grant, Plan, Stop
+from wire.messages import Control, Grant, Plan, Stop, Tally
 
 
 class Phase(Enum):
@@ -27,6 +27,7 @@ class Event(Enum):
     WINDOW_PLAYED = auto()
     GRANT_USED_UP = auto()
     COMPLETED = auto()
+    TALLY_ASKED = auto()
     STOPPED = auto()
 
 
@@ -50,10 +51,16 @@ TABLE: dict[tuple[Phase, Event], tuple[Phase, tuple[Act, ...]]] = {
     (Phase.PLAYING, Event.COMPLETED): (Phase.FINISHING, (Act.SAY_FINISHED,)),
     (Phase.PLAYING, Event.STOPPED): (Phase.GONE, (Act.SAY_REPORT, Act.SAY_FINISHED)),
     (Phase.FINISHING, Event.GRANTED): (Phase.FINISHING, ()),  # the coordinator repeats its last grant
+    (Phase.FINISHING, Event.TALLY_ASKED): (Phase.FINISHING, (Act.SAY_REPORT,)),
     (Phase.FINISHING, Event.STOPPED): (Phase.GONE, ()),
 }
 
-_CAUSES: dict[type[Control], Event] = {Plan: Event.PLANNED, Grant: Event.GRANTED, Stop: Event.STOPPED}
+_CAUSES: dict[type[Control], Event] = {
+    Plan: Event.PLANNED,
+    Grant: Event.GRANTED,
+    Tally: Event.TALLY_ASKED,
+    Stop: Event.STOPPED,
+}
 
 
 def step(phase: Phase, event: Event) -> tuple[Phase, tuple[Act, ...]]:

@@ -9,11 +9,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
-from agent.algorithms import CHANNELS, CPGT, REFERENCE, X, Y
+from agent.algorithms import Algorithm
 from agent.compressors import Floats
 from agent.errors import DivergedError, PeerError
 from agent.objectives import Objective
@@ -43,7 +43,7 @@ class Meter:
     payload: list[int] = field(default_factory=list)
     message: list[int] = field(default_factory=list)
     received: dict[int, int] = field(default_factory=dict)
-    resent: int = 0
+    resent: list[int] = field(default_factory=list)
 
     def next_window(self) -> Meter:
         return Meter(first=self.first + len(self.payload), received=dict.fromkeys(self.received, 0))
@@ -54,7 +54,7 @@ class Participant:
         self,
         agent: int,
         weights: Mapping[int, float],
-        algorithm: CPGT,
+        algorithm: Algorithm[Any, Any],
         objective: Objective,
         x: Floats,
         randomness: Randomness,
@@ -71,17 +71,16 @@ class Participant:
         self._here: dict[int, bytes] = {}
         self._early: dict[int, bytes] = {}
         self._retained = (b"", b"")  # a neighbour may still wait for the round before the one just sent
-        self._decode = decoder(CHANNELS, objective.dimension)
-        self._small = len(weights) * CHANNELS * objective.dimension <= SMALL
+        self._decode = decoder(algorithm.channels, objective.dimension)
+        self._small = len(weights) * algorithm.channels * objective.dimension <= SMALL
         self.state = algorithm.start(objective, x)
         if recorder:
             recorder.state(self.state.values)
 
     @property
     def reference(self) -> Floats:
-        """x^c, which the neighbours know."""
-        reference: Floats = self.state.shared[REFERENCE, X]
-        return reference
+        """What the neighbours know of x."""
+        return self._algorithm.reference(self.state)
 
     @property
     def change(self) -> float:
@@ -154,7 +153,7 @@ class Participant:
         """For a neighbour that had to reconnect: the rounds it may have missed."""
         for frame in filter(None, self._retained):
             self._carrier.publish(frame)
-            self.meter.resent += len(frame)
+            self.meter.resent.append(len(frame))
 
     def _step(self) -> None:
         here = self._here
@@ -165,7 +164,7 @@ class Participant:
         self._here, self._early = self._early, {}
         self.round += 1
         if self._recorder:
-            self._recorder.noise(self._outgoing.noised[Y] - before.values[Y])
+            self._recorder.noise(self._algorithm.eta_y(before, self._outgoing))
             self._recorder.state(self.state.values)
 
     # What is sent is what is used: the own message, the first, is decoded from its payload like all others.

@@ -282,7 +282,7 @@ class _Shell:
         algorithm.compressor.check(objective.dimension)
         x = start_point(parameters.get("start", ""), self.settings.randomness, (objective.dimension,))
         if self.settings.observe:
-            self.trace = Trace(self.settings.observe, objective.dimension)
+            self.trace = Trace(self.settings.observe, algorithm.channels, objective.dimension)
         self.participant = Participant(
             self.settings.agent, plan.weights, algorithm, objective, x,
             self.settings.randomness, self.carrier, self.trace,
@@ -307,6 +307,7 @@ class _Shell:
                 meter.received,
                 meter.resent,
                 self.participant.change,
+                *self.carrier.kernel_counts(),
             )
         )
         self.participant.meter = meter.next_window()

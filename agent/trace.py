@@ -1,11 +1,15 @@
 """A record of private states, written only when observing was asked for. NOT PRIVATE.
 
 Rounds are appended to raw files; at the end, or afterwards by whoever finds the raw files of an agent that
-was killed, they are packed into trace.npz: x and y of shape (K+1, d), eta_y of shape (K, d).
+was killed, they are packed into trace.npz: x and y of shape (K+1, d), eta_y of shape (K, d), and the
+machine's monotonic clock at each state, (K+1, 1), in seconds. An algorithm that exchanges x alone has y and
+eta_y without rows.
 """
 
 from __future__ import annotations
 
+import struct
+import time
 from pathlib import Path
 
 import numpy as np
@@ -14,24 +18,25 @@ from numpy.typing import NDArray
 from agent.errors import InputError
 
 Floats = NDArray[np.float64]
-ARRAYS = ("x", "y", "eta_y")
-HEADER = "trace.dimension"
+ARRAYS = ("x", "time", "y", "eta_y")
+HEADER = "trace.shape"
 
 
 class Trace:
-    def __init__(self, folder: Path, dimension: int) -> None:
+    def __init__(self, folder: Path, channels: int, dimension: int) -> None:
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            (folder / HEADER).write_text(str(dimension))
+            (folder / HEADER).write_text(f"{channels} {dimension}")
             self._files = {name: _raw(folder, name).open("wb") for name in ARRAYS}
         except OSError as error:
             raise InputError(f"cannot write the trace into {folder}: {error.strerror}") from None
         self._folder = folder
 
     def state(self, values: Floats) -> None:
-        """x and y at the start of a round (values of shape (2, d))."""
+        """x, and y where there is one, at the start of a round (values of shape (channels, d))."""
         self._files["x"].write(values[0].tobytes())
-        self._files["y"].write(values[1].tobytes())
+        self._files["time"].write(struct.pack("=d", time.monotonic()))
+        self._files["y"].write(values[1:].tobytes())
 
     def noise(self, eta_y: Floats) -> None:
         self._files["eta_y"].write(eta_y.tobytes())
@@ -50,12 +55,13 @@ def pack(folder: Path) -> None:
     """Turn raw files, if there are any, into trace.npz; whole rounds only."""
     if not (folder / HEADER).exists():
         return
-    dimension = int((folder / HEADER).read_text())
+    channels, dimension = map(int, (folder / HEADER).read_text().split())
     arrays = {}
     for name in ARRAYS:
         raw = np.fromfile(_raw(folder, name))
-        arrays[name] = raw[: len(raw) // dimension * dimension].reshape(-1, dimension)
-    rounds = min(len(arrays["x"]) - 1, len(arrays["y"]) - 1, len(arrays["eta_y"]))
+        width = 1 if name == "time" else dimension
+        arrays[name] = raw[: len(raw) // width * width].reshape(-1, width)
+    rounds = min(len(arrays[name]) - (name != "eta_y") for name in ARRAYS[: 2 if channels == 1 else None])
     kept = {name: array[: rounds + (name != "eta_y")] for name, array in arrays.items()}
     np.savez(folder / "trace.npz", allow_pickle=False, **kept)
     for name in ARRAYS:

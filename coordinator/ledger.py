@@ -1,7 +1,8 @@
 """The byte ledger: what every directed edge carried in every round, at every layer.
 
 Agents report what they sent (every neighbour gets the same frame) and what they received; rows are appended
-to bytes.csv window by window, in the order round, sender, receiver.
+to bytes.csv window by window, in the order round, sender, receiver. The kernel is asked once a window: what
+it counted since the time before stands in the row of the window's last round (docs/decisions/0007).
 """
 
 from __future__ import annotations
@@ -12,7 +13,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import TypeAlias
 
+from coordinator.connections import Connection
 from coordinator.errors import RunError
+from wire.kernel import Counts
 from wire.messages import Report
 from wire.sizes import zmtp_size
 
@@ -27,6 +30,9 @@ class EdgeTotal:
     rounds: int = 0
     bytes: dict[str, int] = field(default_factory=lambda: dict.fromkeys(LAYERS, 0))
     received: int = 0  # message bytes, as counted by the receiver
+    resent: int = 0  # bytes of frames that were sent once more
+    connection: Connection = field(default_factory=Connection)
+    sampled: int = 0  # how many of the connection's bytes stand in bytes.csv
 
 
 class Ledger:
@@ -45,11 +51,21 @@ class Ledger:
         for peer, size in report.received.items():
             if (peer, agent) in self.edges:
                 self.edges[peer, agent].received += size
-        self.resent += report.resent
+        self.resent += sum(report.resent)
+        self._note_connections(agent, report)
         window = self._pending.setdefault(report.first, {})
         window[agent] = report
         if len(window) == len(self._neighbours):
             self._write(self._pending.pop(report.first))
+
+    def _note_connections(self, agent: int, report: Report) -> None:
+        for peer in self._neighbours[agent]:
+            there, back = self.edges[agent, peer], self.edges[peer, agent]
+            there.resent += sum(map(zmtp_size, report.resent))
+            if peer in report.sending:
+                there.connection.sender = Counts(*report.sending[peer])
+            if peer in report.receiving:
+                back.connection.receiver = Counts(*report.receiving[peer])
 
     def total(self, layer: str) -> int:
         return sum(edge.bytes[layer] for edge in self.edges.values())
@@ -58,6 +74,22 @@ class Ledger:
     def unreconciled(self) -> list[Edge]:
         """Edges on which the receiver counted other message bytes than the sender."""
         return [edge for edge, total in self.edges.items() if total.bytes["message"] != total.received]
+
+    @property
+    def uncheckable(self) -> list[Edge]:
+        """Edges whose bytes not both kernels have counted from the start."""
+        return [edge for edge, total in self.edges.items() if not total.connection.checkable]
+
+    @property
+    def miscounted(self) -> list[Edge]:
+        """Edges on which handshake and frames are not, to the byte, what the kernels sent and received. To be
+        asked at the end of a run: before, there are bytes on the way."""
+        return [
+            (sender, receiver)
+            for (sender, receiver), total in self.edges.items()
+            if total.connection.checkable
+            and total.connection.differs(receiver, total.bytes["zmtp"] + total.resent)
+        ]
 
     def _write(self, window: Mapping[int, Report]) -> None:
         first = min(report.first for report in window.values())
@@ -68,8 +100,11 @@ class Ledger:
                 if offset >= len(report.message_bytes):
                     continue
                 payload, message = report.payload_bytes[offset], report.message_bytes[offset]
-                sizes = f",{payload},{message},{zmtp_size(message)}\n"
-                rows += [f"{first + offset},{agent},{peer}{sizes}" for peer in self._neighbours[agent]]
+                sizes = f"{payload},{message},{zmtp_size(message)}"
+                last = offset == len(report.message_bytes) - 1
+                for peer in self._neighbours[agent]:
+                    tcp = self._sample(agent, window.get(peer), peer) if last else ""
+                    rows.append(f"{first + offset},{agent},{peer},{sizes},{tcp}\n")
         self._file.write("".join(rows))
         self._file.flush()
         for agent, report in window.items():
@@ -84,6 +119,14 @@ class Ledger:
                 for layer, size in zip(LAYERS, sums, strict=True):
                     total.bytes[layer] += size
 
+    def _sample(self, sender: int, report: Report | None, receiver: int) -> int | str:
+        """Bytes that the receiver's kernel has got since its report before this one, if it says."""
+        if report is None or sender not in report.receiving:
+            return ""
+        total, received = self.edges[sender, receiver], Counts(*report.receiving[sender]).received
+        before, total.sampled = total.sampled, received
+        return received - before
+
     def __enter__(self) -> Ledger:
         try:
             self._file = self._path.open("x", encoding="ascii")
@@ -92,7 +135,7 @@ class Ledger:
             raise RunError(message, 2) from None
         except OSError as error:
             raise RunError(f"cannot write {self._path}: {error.strerror}", 2) from None
-        self._file.write("round,sender,receiver,payload,message,zmtp\n")
+        self._file.write("round,sender,receiver,payload,message,zmtp,tcp\n")
         return self
 
     def __exit__(

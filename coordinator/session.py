@@ -36,6 +36,7 @@ from wire.messages import (
     Report,
     Status,
     Stop,
+    Tally,
     Waiting,
 )
 
@@ -50,6 +51,7 @@ class Phase(Enum):
     GATHERING = auto()
     PREPARING = auto()
     RUNNING = auto()
+    TALLYING = auto()  # all rounds are played, and nobody leaves before the kernel's bytes are counted
     STOPPING = auto()
     DONE = auto()
 
@@ -77,6 +79,7 @@ class Member:
     round: int = 0
     reported: int = 0
     finished: Finished | None = None
+    tallied: bool = False
 
 
 @dataclass
@@ -252,9 +255,25 @@ class Session:
             self._fail(Failure(reason, PEER_FAILED, agent))
             return
         member.finished, member.round = finished, finished.rounds
-        if all(m.finished for m in self.members.values()):
-            self.ended = self._now
-            self._tell_all(Stop(self.failure.reason if self.failure else ""))
+        if not all(m.finished for m in self.members.values()):
+            return
+        self.ended = self._now
+        if self.failure:
+            self._tell_all(Stop(self.failure.reason))
+            self._conclude()
+        else:
+            self.phase = Phase.TALLYING
+            self._tell_all(Tally())
+
+    def _tallied(self, agent: int, report: Report) -> None:
+        if report.message_bytes or report.first != self.members[agent].reported:
+            reason = f"agent {agent} reported rounds after the last"
+            self._fail(Failure(reason, PEER_FAILED, agent))
+            return
+        self._out.append(Record(agent, report))
+        self.members[agent].tallied = True
+        if all(m.tallied for m in self.members.values()):
+            self._tell_all(Stop(""))
             self._conclude()
 
     def _failed(self, agent: int, failed: Failed) -> None:
@@ -318,6 +337,8 @@ class Session:
         self._pulsed = self._now
         if self.phase is Phase.RUNNING:
             self._tell_all(self.grant)
+        elif self.phase is Phase.TALLYING:
+            self._tell_all(Tally())
         elif self.phase is Phase.PREPARING:
             self._tell_all(Waiting(sorted(a for a, m in self.members.items() if m.dimension is None)))
         else:
@@ -371,6 +392,9 @@ TABLE: dict[tuple[Phase, type[FromAgent]], Callable[[Session, int, Any], None]] 
     (Phase.RUNNING, Report): Session._report,
     (Phase.RUNNING, Finished): Session._finished,
     (Phase.RUNNING, Failed): Session._failed,
+    (Phase.TALLYING, Status): Session._ignore,
+    (Phase.TALLYING, Report): Session._tallied,
+    (Phase.TALLYING, Failed): Session._failed,
     (Phase.STOPPING, Ready): Session._ignore,
     (Phase.STOPPING, Status): Session._status,
     (Phase.STOPPING, Report): Session._report,

@@ -85,10 +85,9 @@ def run(
 
     model = _load(network, overrides, rounds)
     folder = _new_folder(out, model.name)
-    search = Path(network).absolute().parent if Path(network).exists() else Path.cwd()
-    sys.path.insert(0, str(search))  # where a MODULE:FACTORY of the user's own would be
     experiment = Experiment(seed, observe)
-    sys.exit(run_here(model, folder, experiment, Console(quiet=quiet), search=search, comparing=compare))
+    console = Console(quiet=quiet)
+    sys.exit(run_here(model, folder, experiment, console, search=_search(network), comparing=compare))
 
 
 @main.command()
@@ -206,6 +205,40 @@ def data(network: str, out: Path, overrides: tuple[str, ...]) -> None:
         raise NetworkError(f"{network}: synthetic: is missing; this network's agents bring their own data")
     for number, path in write_data(model, _new_folder(out, model.name)).items():
         click.echo(f"agent {number}: {path}")
+
+
+@main.command()
+@click.argument("network")
+@click.option("--compare", "specs", metavar="KIND:OPTION=VALUE,...", help="Other compressors, side by side.")
+@click.option("--target", type=click.FloatRange(0, 1, min_open=True, max_open=True), default=1e-6,
+              show_default=True, help="The relative residual to count bytes up to.")  # fmt: skip
+@click.option("--tune", is_flag=True, help="Give the uncompressed network the step size that suits it best.")
+@click.option("--seed", type=int, default=1, show_default=True, help="Of the noise. NOT PRIVATE.")
+@_rounds
+@_out
+@_set
+@_quiet
+def bandwidth(
+    network: str, specs: str | None, target: float, tune: bool, seed: int, rounds: int | None,
+    out: Path | None, overrides: tuple[str, ...], quiet: bool,
+) -> None:  # fmt: skip
+    """Measure what NETWORK sends, compressed and uncompressed, and when compression pays. NOT PRIVATE."""
+    from rich.console import Console
+
+    from cpgt.bandwidth.command import compare_bandwidth
+
+    model = _load(network, overrides, rounds)
+    compare_bandwidth(
+        model, _new_folder(out, f"{model.name}-bandwidth"), Console(quiet=quiet),
+        specs=specs, target=target, tune=tune, seed=seed, search=_search(network),
+    )  # fmt: skip
+
+
+def _search(network: str) -> Path:
+    """Where a MODULE:FACTORY of the user's own would be; from now on, Python looks there."""
+    folder = Path(network).absolute().parent if Path(network).exists() else Path.cwd()
+    sys.path.insert(0, str(folder))
+    return folder
 
 
 def _load(network: str, overrides: tuple[str, ...], rounds: int | None) -> Network:

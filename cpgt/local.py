@@ -30,8 +30,8 @@ class Result:
     """States of all agents over K rounds (private: whoever runs this holds all data), and bytes."""
 
     x: Floats  # (K + 1, n, d)
-    y: Floats  # (K + 1, n, d)
-    eta_y: Floats  # (K, n, d)
+    y: Floats  # (K + 1, n, d), or (K + 1, n, 0) for an algorithm without y
+    eta_y: Floats  # (K, n, d), or (K, n, 0)
     references: Floats  # (n, d): x^c after the last round, public
     edges: list[tuple[int, int]]  # directed
     bytes: dict[str, NDArray[np.int64]]  # layer -> (K, number of directed edges)
@@ -51,7 +51,7 @@ class _Memory:
 
     def state(self, values: Floats) -> None:
         self.x.append(values[0].copy())
-        self.y.append(values[1].copy())
+        self.y.append(values[1:].flatten())
 
     def noise(self, eta_y: Floats) -> None:
         self.eta_y.append(eta_y.copy())

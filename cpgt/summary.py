@@ -14,10 +14,11 @@ from rich.console import Console
 from rich.table import Table
 
 from agent.objectives import Objective
-from coordinator.ledger import LAYERS, Ledger
+from coordinator.ledger import Ledger
 from coordinator.session import INTERRUPTED, Session
 from cpgt.network import Network
 from cpgt.problem import solve
+from cpgt.traffic import ALL_LAYERS, HEADINGS, kernel_lines, traffic
 
 PACKAGES = ("cpgt", "numpy", "pyzmq", "msgpack", "cryptography")
 
@@ -41,7 +42,7 @@ def summarise(
         "seconds": seconds,
         "rounds_per_second": session.round / seconds if seconds > 0 else None,
         "residual": _public_residual(session),
-        "bytes": _bytes(ledger),
+        "bytes": traffic(ledger, completed=failure is None),
     }
 
 
@@ -55,27 +56,6 @@ def _public_residual(session: Session) -> dict[str, Any]:
         "change": session.change,
         "disagreement": float(np.linalg.norm(stacked - mean)),
         "public_result": mean.tolist(),
-    }
-
-
-def _bytes(ledger: Ledger) -> dict[str, Any]:
-    edges = [
-        {
-            "sender": sender,
-            "receiver": receiver,
-            "rounds": total.rounds,
-            "total": total.bytes,
-            "per_round": {layer: total.bytes[layer] / max(total.rounds, 1) for layer in LAYERS},
-        }
-        for (sender, receiver), total in ledger.edges.items()
-    ]
-    rounds = max((total.rounds for total in ledger.edges.values()), default=0)
-    return {
-        "total": {layer: ledger.total(layer) for layer in LAYERS},
-        "per_round": {layer: ledger.total(layer) / max(rounds, 1) for layer in LAYERS},
-        "edges": edges,
-        "resent": ledger.resent,
-        "reconciled": not ledger.unreconciled,
     }
 
 
@@ -101,7 +81,10 @@ def compare(compressed: dict[str, Any], uncompressed: dict[str, Any]) -> dict[st
         "rounds": uncompressed["rounds"],
         "rounds_per_second": uncompressed["rounds_per_second"],
         "per_round": theirs,
-        "saving": {layer: theirs[layer] / ours[layer] if ours[layer] else None for layer in LAYERS},
+        "saving": {
+            layer: theirs[layer] / ours[layer] if ours[layer] and theirs[layer] else None
+            for layer in ALL_LAYERS
+        },
     }
 
 
@@ -128,6 +111,8 @@ def show(summary: dict[str, Any], out: Path, console: Console) -> None:
     if summary["dimension"] is not None:
         console.print(_accuracy_table(summary["residual"]))
         console.print(_edge_table(summary))
+        for line in kernel_lines(summary["bytes"]):
+            console.print(line, highlight=False)
     if "uncompressed" in summary:
         console.print(_comparison_table(summary))
     for reason in summary["not_private"]:
@@ -160,30 +145,38 @@ def _accuracy_table(residual: dict[str, Any]) -> Table:
 
 
 def _edge_table(summary: dict[str, Any]) -> Table:
-    """Every neighbour gets the same frames, so one row for each sender says it all."""
-    table = Table("bytes a round on each edge", *LAYERS)
-    rows: dict[int, tuple[list[int], dict[str, float]]] = {}
+    """Every neighbour gets the same frames, so one row for each sender says it all; the kernel's counts are
+    the mean over its neighbours."""
+    table = Table("bytes a round on each edge", *HEADINGS)
+    rows: dict[int, list[dict[str, Any]]] = {}
     for edge in summary["bytes"]["edges"]:
-        rows.setdefault(edge["sender"], ([], edge["per_round"]))[0].append(edge["receiver"])
+        rows.setdefault(edge["sender"], []).append(edge)
     shown = list(rows.items())[:MOST_ROWS]
-    for sender, (receivers, sizes) in shown:
-        peers = ", ".join(map(str, receivers[:MOST_ROWS])) + (" ..." if len(receivers) > MOST_ROWS else "")
-        table.add_row(f"{sender} -> {peers}", *(f"{sizes[layer]:.1f}" for layer in LAYERS))
+    for sender, edges in shown:
+        receivers = [str(edge["receiver"]) for edge in edges]
+        peers = ", ".join(receivers[:MOST_ROWS]) + (" ..." if len(receivers) > MOST_ROWS else "")
+        sizes = [[edge["per_round"][layer] for edge in edges] for layer in ALL_LAYERS]
+        table.add_row(f"{sender} -> {peers}", *("-" if None in s else f"{np.mean(s):.1f}" for s in sizes))
     if len(rows) > len(shown):
-        table.add_row(f"... {len(rows) - len(shown)} more in summary.json", *[""] * len(LAYERS))
+        table.add_row(f"... {len(rows) - len(shown)} more in summary.json", *[""] * len(ALL_LAYERS))
     return table
 
 
 def _comparison_table(summary: dict[str, Any]) -> Table:
     other = summary["uncompressed"]
-    table = Table(f"bytes a round, all {len(summary['bytes']['edges'])} edges", *LAYERS)
-    ours = summary["bytes"]["per_round"]
-    table.add_row("this network", *(f"{ours[layer]:,.0f}" for layer in LAYERS))
+    table = Table(f"bytes a round, all {len(summary['bytes']['edges'])} edges", *HEADINGS)
+    rows = {
+        "this network": summary["bytes"]["per_round"],
+        f"uncompressed (measured, {other['rounds']:,} rounds)": other["per_round"],
+    }
+    for name, sizes in rows.items():
+        table.add_row(
+            name, *("-" if sizes[layer] is None else f"{sizes[layer]:,.0f}" for layer in ALL_LAYERS)
+        )
+    saving = other["saving"]
     table.add_row(
-        f"uncompressed (measured, {other['rounds']:,} rounds)",
-        *(f"{other['per_round'][layer]:,.0f}" for layer in LAYERS),
+        "saving", *("-" if saving[layer] is None else f"{saving[layer]:.2f} x" for layer in ALL_LAYERS)
     )
-    table.add_row("saving", *(f"{other['saving'][layer]:.2f} x" for layer in LAYERS))
     return table
 
 

@@ -13,8 +13,10 @@ from typing import Protocol
 
 import zmq
 import zmq.backend
+from zmq.utils.monitor import recv_monitor_message
 
 from wire.errors import ProtocolError, WireError
+from wire.kernel import Ends
 from wire.sockets import bind, open_socket
 
 SUBSCRIBED, UNSUBSCRIBED = 1, 0
@@ -22,6 +24,11 @@ EVERYTHING = b""
 NAME_PREFIX = b"\xc1"  # a byte that starts no msgpack value, so that no frame ever matches a name topic
 LINGER_MS = 2000
 POLL_MS = 100
+
+
+def topics(agent: int) -> tuple[bytes, bytes]:
+    """What this agent subscribes to at each of its neighbours: their frames, and its name."""
+    return EVERYTHING, NAME_PREFIX + agent.to_bytes(4, "big")
 
 
 class Carrier(Protocol):
@@ -38,14 +45,23 @@ class ZmqCarrier:
     Every neighbour gets the same bytes, so one send serves all. A subscriber also subscribes to a topic that
     is never used, its own number behind NAME_PREFIX: by this the publisher knows who listens. XPUB_VERBOSE
     lets every subscription through, so a neighbour that had to reconnect shows as a new subscription.
+
+    A connection carries the frames of one directed edge. Its descriptor is known at the publisher from the
+    subscription that came through it, and at the subscriber from the socket monitor.
     """
 
     def __init__(self, context: zmq.Context[zmq.Socket[bytes]], endpoint: str) -> None:
         self._out = open_socket(context, zmq.XPUB, LINGER_MS)
         self._in = open_socket(context, zmq.SUB, 0)
+        self._monitor = open_socket(context, zmq.PAIR, 0)
+        self._to, self._from = Ends(), Ends()
+        self._peers: dict[str, int] = {}  # by endpoint
         self._out.set(zmq.XPUB_VERBOSE, 1)
         self._out.set(zmq.XPUB_NODROP, 1)
         self._in.set(zmq.RCVTIMEO, POLL_MS)
+        events = f"inproc://monitor-{id(self)}"
+        self._in.monitor(events, zmq.EVENT_CONNECTED)
+        self._monitor.connect(events)
         self._send = partial(zmq.backend.Socket.send, self._out)  # without pyzmq's options, which cost time
         try:
             self.endpoint = bind(self._out, endpoint)
@@ -54,9 +70,10 @@ class ZmqCarrier:
             raise
 
     def connect(self, agent: int, endpoints: Mapping[int, str]) -> None:
-        self._in.subscribe(EVERYTHING)
-        self._in.subscribe(NAME_PREFIX + agent.to_bytes(4, "big"))
-        for endpoint in endpoints.values():
+        for topic in topics(agent):
+            self._in.subscribe(topic)
+        for peer, endpoint in endpoints.items():
+            self._peers[endpoint] = peer
             try:
                 self._in.connect(endpoint)
             except zmq.ZMQError as error:
@@ -76,17 +93,44 @@ class ZmqCarrier:
         found: list[int] = []
         while True:
             try:
-                event = self._out.recv(zmq.NOBLOCK)
+                frame = self._out.recv(zmq.NOBLOCK, copy=False)
             except zmq.Again:
                 return found
+            event = frame.bytes
             if event[:1] == bytes((SUBSCRIBED,)) and event[1:2] == NAME_PREFIX:
                 if len(event) != 6:
                     raise ProtocolError("a subscriber with a malformed name")
                 found.append(int.from_bytes(event[2:], "big"))
+                self._to.opened(found[-1], _descriptor(frame), _port(self.endpoint))
+
+    def kernel_counts(self) -> tuple[dict[int, list[int]], dict[int, list[int]]]:
+        """What the kernel counted on the connection to each neighbour, and on that from each. Looked up only
+        here, once in many rounds."""
+        while self._monitor.poll(0):
+            event = recv_monitor_message(self._monitor)
+            endpoint = event["endpoint"].decode()
+            if endpoint in self._peers:
+                self._from.opened(self._peers[endpoint], int(event["value"]), _port(endpoint))
+        return self._to.counts(), self._from.counts()
 
     def close(self) -> None:
         self._in.close()
+        self._monitor.close()
         self._out.close()
+
+
+def _port(endpoint: str) -> int:
+    """0 for a transport that has none; the kernel counts nothing there."""
+    port = endpoint.rpartition(":")[2]
+    return int(port) if port.isdecimal() else 0
+
+
+def _descriptor(frame: zmq.Frame) -> int:
+    """Of the connection through which the frame came; -1 if there was none."""
+    try:
+        return int(frame.get(zmq.SRCFD))
+    except zmq.ZMQError:
+        return -1
 
 
 class MemoryCarrier:

@@ -18,6 +18,7 @@ import msgpack
 import numpy as np
 
 from wire.errors import ProtocolError, WireError
+from wire.kernel import Counts
 
 VERSION = 2
 MAX_ROUND = 2**32
@@ -153,15 +154,19 @@ class Status:
 class Report:
     """Agent -> coordinator, once a window: bytes sent in each round from `first` on, bytes received.
 
-    `change` is the norm of the last message sent: public, since the message was.
+    `resent` are the sizes of messages sent once more. `change` is the norm of the last message sent: public,
+    since the message was. `sending` and `receiving` are the kernel's counts (wire.kernel.Counts) since the
+    start on the connections that carry frames to each neighbour, and from each.
     """
 
     first: int
     payload_bytes: list[int]
     message_bytes: list[int]
     received: dict[int, int]
-    resent: int
+    resent: list[int]
     change: float
+    sending: dict[int, list[int]]
+    receiving: dict[int, list[int]]
 
     def __post_init__(self) -> None:
         _whole("first", self.first, 0, MAX_ROUND)
@@ -171,8 +176,10 @@ class Report:
             raise ProtocolError("report: payload_bytes and message_bytes differ in length")
         _mapping("received", self.received)
         _whole_numbers("received", [*self.received, *self.received.values()])
-        _whole("resent", self.resent, 0, 2**63)
+        _whole_numbers("resent", self.resent)
         _number("change", self.change)
+        _kernel_counts("sending", self.sending)
+        _kernel_counts("receiving", self.receiving)
 
 
 @dataclass(frozen=True)
@@ -205,6 +212,11 @@ class Failed:
 
 
 @dataclass(frozen=True)
+class Tally:
+    """Coordinator -> agent: every message has reached everybody; report what the kernel counted."""
+
+
+@dataclass(frozen=True)
 class Stop:
     """Coordinator -> agent: leave. An empty reason means that all went well."""
 
@@ -215,12 +227,12 @@ class Stop:
 
 
 FromAgent: TypeAlias = Hello | Ready | Status | Report | Finished | Failed
-FromCoordinator: TypeAlias = Waiting | Refused | Plan | Grant | Stop
+FromCoordinator: TypeAlias = Waiting | Refused | Plan | Grant | Tally | Stop
 Control: TypeAlias = FromAgent | FromCoordinator
 
 _KINDS: dict[str, type[Any]] = {
     kind.__name__: kind
-    for kind in (Hello, Ready, Status, Report, Finished, Failed, Waiting, Refused, Plan, Grant, Stop)
+    for kind in (Hello, Ready, Status, Report, Finished, Failed, Waiting, Refused, Plan, Grant, Tally, Stop)
 }
 
 
@@ -276,6 +288,15 @@ def _whole_numbers(name: str, values: object) -> None:
     _list(name, values)
     for value in values:  # type: ignore[attr-defined]  # _list has just checked it
         _whole(name, value, 0, 2**63)
+
+
+def _kernel_counts(name: str, counts: object) -> None:
+    _mapping(name, counts)
+    for peer, values in counts.items():  # type: ignore[attr-defined]  # _mapping has just checked it
+        _whole(f"{name} key", peer, 0, 2**63)
+        _whole_numbers(f"{name}[{peer}]", values)
+        if len(values) != len(Counts._fields):
+            raise ProtocolError(f"{name}[{peer}] must be {len(Counts._fields)} numbers, not {len(values)}")
 
 
 def _number(name: str, value: object) -> None:

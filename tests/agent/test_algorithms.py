@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import cpgt
-from agent.algorithms import REFERENCE, State, X, Y, build_algorithm, start_point
+from agent.algorithms import X, Y, build_algorithm, start_point
+from agent.algorithms.cpgt import REFERENCE, State
 from agent.errors import DivergedError, InputError
 from agent.objectives import Objective
 from agent.randomness import Drawer, Randomness, seeded_secret

@@ -9,24 +9,40 @@ import pytest
 
 from coordinator.errors import RunError
 from coordinator.ledger import LAYERS, Ledger
+from wire.kernel import Counts
 from wire.messages import Report
 
 NEIGHBOURS = {1: (2,), 2: (1, 3), 3: (2,)}
-HEADER = ["round", "sender", "receiver", "payload", "message", "zmtp"]
+HEADER = ["round", "sender", "receiver", "payload", "message", "zmtp", "tcp"]
 
 
 def report(
-    first: int, messages: list[int], received: dict[int, int] | None = None, resent: int = 0
+    first: int,
+    messages: list[int],
+    received: dict[int, int] | None = None,
+    resent: list[int] | None = None,
+    sending: dict[int, Counts] | None = None,
+    receiving: dict[int, Counts] | None = None,
 ) -> Report:
     """Payloads are 5 B less than messages."""
-    return Report(first, [size - 5 for size in messages], messages, received or {}, resent, 0.0)
+    kernel = [{peer: list(counts) for peer, counts in (ends or {}).items()} for ends in (sending, receiving)]
+    payloads = [size - 5 for size in messages]
+    return Report(first, payloads, messages, received or {}, resent or [], 0.0, *kernel)
 
 
 def rows(path: Path) -> list[list[int]]:
     with path.open(newline="") as file:
         header, *lines = csv.reader(file)
     assert header == HEADER
-    return [[int(value) for value in line] for line in lines]
+    return [[int(value) for value in line[:6]] for line in lines]
+
+
+def tcp_column(path: Path, sender: int, receiver: int) -> list[str]:
+    with path.open(newline="") as file:
+        lines = list(csv.DictReader(file))
+    return [
+        line["tcp"] for line in lines if (line["sender"], line["receiver"]) == (str(sender), str(receiver))
+    ]
 
 
 @pytest.fixture
@@ -125,9 +141,9 @@ def test_bytes_from_one_that_is_no_neighbour_count_for_no_edge(path: Path) -> No
 
 def test_repetitions_are_counted_apart(path: Path) -> None:
     with Ledger(path, NEIGHBOURS) as ledger:
-        ledger.record(1, report(0, [10], resent=25))
+        ledger.record(1, report(0, [10], resent=[12, 13]))
         ledger.record(2, report(0, [10]))
-        ledger.record(3, report(0, [10], resent=7))
+        ledger.record(3, report(0, [10], resent=[7]))
         assert ledger.resent == 32
         assert ledger.total("message") == 40
 
@@ -202,3 +218,107 @@ def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
         pass
     assert f"cannot write {path}: No such file or directory" in str(refusal.value)
     assert refusal.value.exit_code == 2
+
+
+# --- the kernel's counts --------------------------------------------------------------------------
+
+PAIR = {1: (2,), 2: (1,)}
+HANDSHAKE = 92  # an XPUB's greeting and READY
+BACK = 120  # a SUB's, with two subscriptions
+
+
+def end(
+    sent: int, received: int, retransmitted: int = 0, connections: int = 1, segments: tuple[int, int] = (0, 0)
+) -> Counts:
+    return Counts(connections, sent, received, retransmitted, *segments, 52 * segments[0])
+
+
+def got(received: int) -> Counts:
+    return end(BACK, received)
+
+
+def test_what_the_kernel_got_stands_in_the_last_round_of_the_window(path: Path) -> None:
+    """Agent 1's kernel had an early frame of the next window, so the next one has less."""
+    with Ledger(path, PAIR) as ledger:
+        ledger.record(1, report(0, [10, 11], receiving={2: got(HANDSHAKE + 12 + 13 + 14)}))
+        ledger.record(2, report(0, [10, 11], receiving={1: got(HANDSHAKE + 12 + 13)}))
+        ledger.record(1, report(2, [12], receiving={2: got(HANDSHAKE + 12 + 13 + 14)}))
+        ledger.record(2, report(2, [12], receiving={1: got(HANDSHAKE + 12 + 13 + 14)}))
+    assert tcp_column(path, 2, 1) == ["", str(HANDSHAKE + 39), "0"]
+    assert tcp_column(path, 1, 2) == ["", str(HANDSHAKE + 25), "14"]
+
+
+def test_a_fast_agents_next_report_does_not_slip_into_this_window(path: Path) -> None:
+    with Ledger(path, PAIR) as ledger:
+        ledger.record(1, report(0, [10], receiving={2: got(100)}))
+        ledger.record(1, report(1, [10], receiving={2: got(200)}))
+        ledger.record(2, report(0, [10]))
+        ledger.record(2, report(1, [10]))
+        assert ledger.edges[2, 1].connection.carried == 200
+    assert tcp_column(path, 2, 1) == ["100", "100"]
+
+
+def test_without_counts_the_column_is_empty_and_nothing_is_claimed(path: Path) -> None:
+    with Ledger(path, PAIR) as ledger:
+        for agent in PAIR:
+            ledger.record(agent, report(0, [10]))
+    assert tcp_column(path, 1, 2) == [""]
+    connection = ledger.edges[1, 2].connection
+    assert (connection.carried, connection.segments, connection.headers, connection.on_the_link) == (
+        None,
+    ) * 4
+    assert ledger.uncheckable == [(1, 2), (2, 1)]
+    assert ledger.miscounted == []
+
+
+def counted(path: Path, *, sender: Counts, receiver: Counts, resent: list[int] | None = None) -> Ledger:
+    """One message of 10 B on each of the two edges; 1 -> 2 counted like this, 2 -> 1 as it should be."""
+    right = end(HANDSHAKE + 12, BACK), end(BACK, HANDSHAKE + 12)
+    with Ledger(path, PAIR) as ledger:
+        ledger.record(1, report(0, [10], resent=resent, sending={2: sender}, receiving={2: right[1]}))
+        ledger.record(2, report(0, [10], sending={1: right[0]}, receiving={1: receiver}))
+    return ledger
+
+
+def test_layers_that_add_up(path: Path) -> None:
+    ledger = counted(path, sender=end(HANDSHAKE + 12, BACK), receiver=end(BACK, HANDSHAKE + 12))
+    assert ledger.miscounted == ledger.uncheckable == []
+
+
+def test_what_tcp_itself_repeats_is_no_difference(path: Path) -> None:
+    sender, receiver = end(HANDSHAKE + 12 + 500, BACK, 500), end(BACK + 33, HANDSHAKE + 12, 33)
+    assert counted(path, sender=sender, receiver=receiver).miscounted == []
+
+
+def test_frames_sent_once_more_count(path: Path) -> None:
+    sender, receiver = end(HANDSHAKE + 12 + 309 + 22, BACK), end(BACK, HANDSHAKE + 12 + 309 + 22)
+    assert counted(path, sender=sender, receiver=receiver, resent=[300, 20]).miscounted == []
+
+
+@pytest.mark.parametrize("place", range(4))
+@pytest.mark.parametrize("error", [-1, 1])
+def test_one_byte_anywhere_is_noticed(path: Path, place: int, error: int) -> None:
+    values = [HANDSHAKE + 12, BACK, BACK, HANDSHAKE + 12]
+    values[place] += error
+    ledger = counted(path, sender=end(values[0], values[1]), receiver=end(values[2], values[3]))
+    assert ledger.miscounted == [(1, 2)]
+    assert ledger.uncheckable == []
+
+
+@pytest.mark.parametrize("place", [0, 1])
+def test_an_edge_that_had_to_reconnect_is_not_compared_but_named(path: Path, place: int) -> None:
+    connections = [1, 1]
+    connections[place] = 2
+    sender, receiver = end(999, BACK, connections=connections[0]), end(BACK, 888, connections=connections[1])
+    ledger = counted(path, sender=sender, receiver=receiver)
+    assert ledger.miscounted == []
+    assert ledger.uncheckable == [(1, 2)]
+
+
+def test_what_a_link_carries_is_the_segments_of_both_directions(path: Path) -> None:
+    sender, receiver = end(104, 120, segments=(5, 3)), end(120, 104, segments=(3, 5))
+    connection = counted(path, sender=sender, receiver=receiver).edges[1, 2].connection
+    assert connection.carried == 104
+    assert connection.segments == 8
+    assert connection.headers == 8 * 52
+    assert connection.on_the_link == 104 + 120 + 8 * 52

@@ -49,6 +49,7 @@ from wire.messages import (
     Report,
     Status,
     Stop,
+    Tally,
     Waiting,
 )
 
@@ -76,7 +77,7 @@ def endpoint(agent: int) -> str:
 
 
 def report(first: int, rounds: int, change: float = 1.0) -> Report:
-    return Report(first, [20] * rounds, [25] * rounds, {}, 0, change)
+    return Report(first, [20] * rounds, [25] * rounds, {}, [], change, {}, {})
 
 
 class Run:
@@ -109,15 +110,26 @@ class Run:
             self.hello(*self.agents[:-1])
         else:
             self.hello(*self.agents)
-        if phase in (Phase.RUNNING, Phase.STOPPING, Phase.DONE):
+        if phase in (Phase.RUNNING, Phase.TALLYING, Phase.STOPPING, Phase.DONE):
             for agent in self.agents:
                 self.hears(agent, Ready(DIMENSION))
+        if phase is Phase.TALLYING:
+            self.plays_all()
         if phase in (Phase.STOPPING, Phase.DONE):
             self.happens(Interrupted())
         if phase is Phase.DONE:
             self.ticks(GRACE_SECONDS + 1.0)
         assert self.session.phase is phase
         return self
+
+    def plays_all(self) -> None:
+        """Every round, window by window, to the last agent's Finished."""
+        rounds, window = self.session.settings.rounds, self.session.settings.window
+        for first in range(0, rounds, window):
+            for agent in self.agents:
+                self.hears(agent, report(first, min(window, rounds - first)))
+        for agent in self.agents:
+            self.hears(agent, Finished(rounds, REFERENCE))
 
     @property
     def failure(self) -> Failure:
@@ -180,7 +192,14 @@ def test_a_run_from_the_first_hello_to_the_end() -> None:
     run.now += 2.0
     assert run.hears(1, Finished(15, REFERENCE)) == []
     assert run.hears(2, Finished(15, REFERENCE)) == []
-    assert said(run.hears(3, Finished(15, REFERENCE))) == to_all(Stop(""))
+    assert said(run.hears(3, Finished(15, REFERENCE))) == to_all(Tally())
+    assert run.is_in(Phase.TALLYING)
+    run.now += 1.0  # counting is no part of the rounds' time
+    for agent in (2, 1):
+        assert run.hears(agent, report(15, 0)) == [Record(agent, report(15, 0))]
+    last = run.hears(3, report(15, 0))
+    assert last[0] == Record(3, report(15, 0))  # before anybody is told to leave
+    assert said(last[1:]) == to_all(Stop(""))
     assert run.is_in(Phase.DONE)
     assert run.session.failure is None
     assert run.session.ended == 107.0
@@ -192,7 +211,8 @@ def test_one_agent_alone() -> None:
     assert said(run.hello(1)) == {1: [Waiting([]), Plan(1, {}, {1: 1.0}, 10, 10, PATIENCE, {})]}
     assert said(run.hears(1, Ready(1))) == {1: [Grant(10, True)]}
     run.hears(1, report(0, 10))
-    assert said(run.hears(1, Finished(10, bytes(8)))) == {1: [Stop("")]}
+    assert said(run.hears(1, Finished(10, bytes(8)))) == {1: [Tally()]}
+    assert said(run.hears(1, report(10, 0))) == {1: [Stop("")]}
     assert run.is_in(Phase.DONE)
 
 
@@ -380,7 +400,7 @@ def test_the_last_round_does_not_depend_on_timing(
     run = Run(rounds=rounds, stop_change=0.5)
     play(run, changes, timing)
     assert run.session.failure is None
-    assert run.is_in(Phase.DONE)
+    assert run.is_in(Phase.TALLYING)
     assert run.session.grant == Grant(last_round(changes, rounds, 0.5), True)
     assert {m.finished.rounds for m in run.session.members.values() if m.finished} == {
         run.session.grant.until
@@ -769,6 +789,7 @@ EXPECTED_IN = {
     Phase.GATHERING: {Status, Failed},
     Phase.PREPARING: {Status, Failed, Ready},
     Phase.RUNNING: {Status, Failed, Report, Finished},
+    Phase.TALLYING: {Status, Failed, Report},
     Phase.STOPPING: {Status, Failed, Report, Finished, Ready},
 }
 
@@ -845,6 +866,25 @@ def test_a_reference_of_another_dimension_is_an_error_of_the_agent(length: int) 
     assert "agent 2" in run.failure.reason
 
 
+@pytest.mark.parametrize(("first", "rounds"), [(45, 1), (44, 1), (46, 0), (0, 0)])
+def test_rounds_after_the_last_are_an_error_of_the_agent(first: int, rounds: int) -> None:
+    run = Run().to(Phase.TALLYING)
+    instructions = run.hears(2, report(first, rounds))
+    assert not [i for i in instructions if isinstance(i, Record)]
+    assert run.failure.reason == "agent 2 reported rounds after the last"
+    assert run.is_in(Phase.DONE)
+
+
+def test_one_that_does_not_tally_is_named() -> None:
+    run = Run().to(Phase.TALLYING)
+    for agent in (1, 3):
+        run.hears(agent, report(45, 0))
+    told = said(run.ticks(PATIENCE + 0.1, speaking=(1, 3)))
+    assert run.failure.reason == "agent 2 has been silent for 30 s"
+    assert told[1] == [Stop(run.failure.reason)]
+    assert run.is_in(Phase.DONE)
+
+
 # --- pulses ---------------------------------------------------------------------------------------
 
 
@@ -868,6 +908,14 @@ def test_pulses_while_running_repeat_the_grant() -> None:
     for agent in WEIGHTS:
         run.hears(agent, report(0, 10))
     assert said(run.ticks(PULSE_SECONDS)) == to_all(Grant(30, False))
+
+
+def test_pulses_while_tallying_ask_again() -> None:
+    run = Run().to(Phase.TALLYING)
+    assert said(run.ticks(PULSE_SECONDS)) == to_all(Tally())
+    run.hears(1, report(45, 0))
+    run.hears(1, report(45, 0))  # the answer to each time it was asked
+    assert run.is_in(Phase.TALLYING)
 
 
 def test_no_pulses_while_stopping() -> None:
@@ -906,10 +954,9 @@ def test_status_tells_how_far_the_slowest_is() -> None:
 def test_nothing_is_said_or_changed_after_the_end(happening: Happening, well: bool) -> None:
     run = Run(rounds=10)
     if well:
-        run.to(Phase.RUNNING)
+        run.to(Phase.TALLYING)
         for agent in WEIGHTS:
-            run.hears(agent, report(0, 10))
-            run.hears(agent, Finished(10, REFERENCE))
+            run.hears(agent, report(10, 0))
     else:
         run.to(Phase.DONE)
     session = run.session

@@ -94,16 +94,28 @@ def summary_of(out: Path) -> dict[str, Any]:
 
 
 def rows_of(out: Path) -> list[list[int]]:
-    """bytes.csv without its header."""
-    lines = (out / "bytes.csv").read_text().splitlines()
-    assert lines[0] == "round,sender,receiver,payload,message,zmtp"
-    return [[int(field) for field in line.split(",")] for line in lines[1:]]
+    """bytes.csv without its header and without the kernel's counts, which depend on the moment of asking."""
+    return [[int(field) for field in line[:-1]] for line in _lines_of(out)]
+
+
+def tcp_of(out: Path) -> dict[tuple[int, int], list[str]]:
+    """The kernel's column of bytes.csv, for each directed edge."""
+    columns: dict[tuple[int, int], list[str]] = {}
+    for line in _lines_of(out):
+        columns.setdefault((int(line[1]), int(line[2])), []).append(line[-1])
+    return columns
+
+
+def _lines_of(out: Path) -> list[list[str]]:
+    header, *lines = (out / "bytes.csv").read_text().splitlines()
+    assert header == "round,sender,receiver,payload,message,zmtp,tcp"
+    return [line.split(",") for line in lines]
 
 
 def rounds_written(out: Path) -> int:
     path = out / "bytes.csv"
     lines = path.read_text().splitlines() if path.exists() else []
-    return int(lines[-1].split(",")[0]) if len(lines) > 1 and lines[-1].count(",") == 5 else 0
+    return int(lines[-1].split(",")[0]) if len(lines) > 1 and lines[-1].count(",") == 6 else 0
 
 
 def sets(*overrides: str) -> Sequence[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,7 @@ import pytest
 
 from cpgt import load_network
 from cpgt.problem import build_objectives, solve
-from tests.system.conftest import Commands, rows_of, sets, summary_of
+from tests.system.conftest import Commands, rows_of, sets, summary_of, tcp_of
 
 
 @pytest.fixture
@@ -36,6 +37,14 @@ def test_an_observed_run_and_its_comparison(observed: tuple[Path, str]) -> None:
         assert summary["bytes"]["total"][layer] == total
         assert summary["bytes"]["per_round"][layer] == total / 700
         assert total == sum(edge["total"][layer] for edge in summary["bytes"]["edges"])
+    # the kernel's counts: the column, the totals and the words
+    kernel = {edge: sum(int(size or 0) for size in column) for edge, column in tcp_of(out).items()}
+    assert kernel == {(e["sender"], e["receiver"]): e["total"]["tcp"] for e in summary["bytes"]["edges"]}
+    assert summary["bytes"]["total"]["tcp"] == sum(kernel.values())
+    assert summary["bytes"]["total"]["tcp"] == summary["bytes"]["total"]["zmtp"] + 16 * 92
+    assert summary["bytes"]["kernel"]["headers"] > summary["bytes"]["total"]["tcp"], "at d = 10"
+    assert re.search(r"headers are \d+% of the bytes: they dominate", printed)
+    assert "kernel's count: handshake + frames, to the byte, on 16 of 16 edges" in printed
     # the uncompressed twin was really run: its ledger is there
     twin = rows_of(out / "uncompressed")
     assert {row[3] for row in twin} == {1 + 8 * 2 * 10}

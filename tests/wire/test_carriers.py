@@ -279,7 +279,7 @@ def test_a_neighbour_at_an_impossible_endpoint_is_named(
 def test_the_fixture_sees_a_socket_left_open() -> None:
     context = WatchedContext()
     carrier = ZmqCarrier(context, LOCAL)
-    assert len(context.still_open()) == 2
+    assert len(context.still_open()) == 3
     carrier.close()
     assert context.still_open() == []
     context.term()

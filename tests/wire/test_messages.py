@@ -34,6 +34,7 @@ from wire.messages import (
     Report,
     Status,
     Stop,
+    Tally,
     VersionError,
     Waiting,
     decode_control,
@@ -53,8 +54,9 @@ GOLDEN: list[tuple[Control, bytes]] = [
     (Ready(10), b"\x93\x02\xa5Ready\x0a"),
     (Status(7, [2, 3]), b"\x94\x02\xa6Status\x07\x92\x02\x03"),
     (
-        Report(0, [25, 26], [30, 300], {2: 330}, 0, 0.5),
-        b"\x98\x02\xa6Report\x00\x92\x19\x1a\x92\x1e\xcd\x01\x2c\x81\x02\xcd\x01\x4a\x00" + HALF,
+        Report(0, [25, 26], [30, 300], {2: 330}, [30], 0.5, {2: [1, 434, 120, 0, 4, 3, 208]}, {}),
+        b"\x9a\x02\xa6Report\x00\x92\x19\x1a\x92\x1e\xcd\x01\x2c\x81\x02\xcd\x01\x4a\x91\x1e" + HALF
+        + b"\x81\x02\x97\x01\xcd\x01\xb2\x78\x00\x04\x03\xcc\xd0\x80",
     ),
     (Finished(2, ONE), b"\x94\x02\xa8Finished\x02\xc4\x08" + ONE),
     (Failed("no data", 2, 5), b"\x95\x02\xa6Failed\xa7no data\x02\x05"),
@@ -66,6 +68,7 @@ GOLDEN: list[tuple[Control, bytes]] = [
         + b"\x64\x0a" + THIRTY + b"\x81\xa5start\xa5zeros",
     ),
     (Grant(20, False), b"\x94\x02\xa5Grant\x14\xc2"),
+    (Tally(), b"\x92\x02\xa5Tally"),
     (Stop(""), b"\x93\x02\xa4Stop\xa0"),
 ]  # fmt: skip
 VALID: dict[type[Any], Control] = {type(message): message for message, _ in GOLDEN}
@@ -91,15 +94,16 @@ def test_decodes_from_exactly_these_bytes(message: Control, frame: bytes) -> Non
 
 @pytest.mark.parametrize("message", VALID.values(), ids=name)
 def test_messages_are_frozen(message: Control) -> None:
-    field = dataclasses.fields(message)[0].name
+    field = next((field.name for field in dataclasses.fields(message)), "anything")
     with pytest.raises(dataclasses.FrozenInstanceError):
-        setattr(message, field, getattr(message, field))
+        setattr(message, field, getattr(message, field, None))
 
 
 # --- round trips ----------------------------------------------------------------------------------
 
 agents = st.integers(1, MAX_AGENTS)
 sizes = st.lists(st.integers(0, 2**63), max_size=5)
+counts = st.lists(st.integers(0, 2**63), min_size=7, max_size=7)
 rounds = st.integers(1, MAX_ROUND)
 finite = st.floats(allow_nan=False, allow_infinity=False)
 references = st.lists(finite, max_size=5).map(lambda values: struct.pack(f"<{len(values)}d", *values))
@@ -124,9 +128,8 @@ def reports(draw: st.DrawFn) -> Report:
     payload = draw(sizes)
     message = draw(st.lists(st.integers(0, 2**63), min_size=len(payload), max_size=len(payload)))
     received = draw(st.dictionaries(agents, st.integers(0, 2**63), max_size=4))
-    return Report(
-        draw(st.integers(0, MAX_ROUND)), payload, message, received, draw(st.integers(0, 2**63)), draw(finite)
-    )
+    first, kernel = draw(st.integers(0, MAX_ROUND)), [draw(st.dictionaries(agents, counts)) for _ in "<>"]
+    return Report(first, payload, message, received, draw(sizes), draw(finite), *kernel)
 
 
 messages: st.SearchStrategy[Control] = st.one_of(
@@ -140,6 +143,7 @@ messages: st.SearchStrategy[Control] = st.one_of(
     st.builds(Refused, st.text()),
     plans(),
     st.builds(Grant, rounds, st.booleans()),
+    st.just(Tally()),
     st.builds(Stop, st.text()),
 )
 
@@ -221,6 +225,19 @@ NOT_RECEIVED: list[Any] = [
     {None: 1},
     {1: [1]},
 ]
+NOT_COUNTS: list[Any] = [
+    *NOT_MAP,
+    {1: 1},
+    {1: []},
+    {1: [1] * 6},
+    {1: [1] * 8},
+    {1: [1] * 6 + [-1]},
+    {1: [1] * 6 + [1.0]},
+    {1: [1] * 6 + [True]},
+    {1: [1] * 6 + [2**63 + 1]},
+    {"1": [1] * 7},
+    {-1: [1] * 7},
+]
 
 BAD_FIELDS: dict[type[Any], dict[str, list[Any]]] = {
     Hello: {"agent": [*NOT_WHOLE, MAX_AGENTS + 1], "endpoint": NOT_TEXT},
@@ -231,8 +248,10 @@ BAD_FIELDS: dict[type[Any], dict[str, list[Any]]] = {
         "payload_bytes": [*NOT_WHOLE_NUMBERS, [1], [1, 2, 3], [1, True], [1, 1.0]],
         "message_bytes": [*NOT_WHOLE_NUMBERS, [1], [1, 2, 3], [1, True], [1, -1]],
         "received": NOT_RECEIVED,
-        "resent": [*NOT_WHOLE, 2**63 + 1],
+        "resent": NOT_WHOLE_NUMBERS,
         "change": NOT_NUMBER,
+        "sending": NOT_COUNTS,
+        "receiving": NOT_COUNTS,
     },
     Finished: {"rounds": [*NOT_WHOLE, MAX_ROUND + 1], "reference": NOT_VECTOR},
     Failed: {
@@ -252,6 +271,7 @@ BAD_FIELDS: dict[type[Any], dict[str, list[Any]]] = {
         "parameters": NOT_MAP,
     },
     Grant: {"until": [*NOT_WHOLE, 0, MAX_ROUND + 1], "last": NOT_FLAG},
+    Tally: {},
     Stop: {"reason": NOT_TEXT},
 }
 BAD = [
@@ -300,7 +320,7 @@ def test_a_bad_field_is_refused_from_the_wire(valid: Control, field: str, values
         (lambda: Grant(1, 1), ["last", "true or false"]),  # type: ignore[arg-type]
         (lambda: Plan(1, {2: "x"}, {1: 0.5, 2: math.inf}, 1, 1, 1.0, {}), ["weights[2]", "finite", "inf"]),
         (lambda: Plan(1, {2: "x"}, {1: 1.0}, 1, 1, 1.0, {}), ["weights", "each neighbour"]),
-        (lambda: Report(0, [1], [], {}, 0, 0.0), ["payload_bytes", "message_bytes", "length"]),
+        (lambda: Report(0, [1], [], {}, [], 0.0, {}, {}), ["payload_bytes", "message_bytes", "length"]),
     ],
 )
 def test_a_refusal_says_which_field_and_why(make: Any, words: list[str]) -> None:

@@ -1,0 +1,92 @@
+"""CPGT: compressed, differentially private gradient tracking, (Xie, Yi, Wang, Cao, Ren).
+
+| symbol            | name                     | meaning                                             |
+|-------------------|--------------------------|-----------------------------------------------------|
+| x, y              | state.values[..., 0/1, :] | estimate; tracker of the average gradient           |
+| gamma sum_j w_ij (x_j^c - x_i^c) | state.shared[PULL] | a running sum: no copy per neighbour        |
+| x^c, y^c          | state.shared[REFERENCE]  | what the neighbours believe x, y to be; public      |
+| eta_x, eta_y      | noised - values          | Laplace, scale s q^k                                |
+| x^a, y^a          | outgoing.noised          | x + eta_x, y + eta_y; they stay in the state        |
+| C(x^a - x^c), ... | outgoing.message         | the only thing that leaves the agent                |
+
+One round:   x+ = x^a + gamma sum_j w_ij (x_j^c - x_i^c) - alpha y
+             y+ = y^a + gamma sum_j w_ij (y_j^c - y_i^c) + grad f(x+) - grad f(x)
+
+The running sums keep the rounding of when numbers were large: sum_i y_i drifts from its invariant, by less
+than a unit in the last place of the largest x a round.
+
+With C = identity and gamma = 1 it is DiaDSP (Ding et al. 2021), then without noise gradient tracking (Qu and
+Li 2017).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from agent.algorithms.algorithm import X_ROWS, Y_ROWS, Algorithm, X
+from agent.compressors import Floats
+from agent.objectives import Objective
+from agent.randomness import Randomness
+from wire.vectors import Vectors
+
+PULL, REFERENCE = 0, 1
+
+
+class State(NamedTuple):
+    values: Floats
+    shared: Floats
+    gradient: Floats
+
+
+class Outgoing(NamedTuple):
+    noised: Floats
+    message: Vectors
+
+
+@dataclass(frozen=True)
+class CPGT(Algorithm[State, Outgoing]):
+    def start(self, objective: Objective, x: Floats) -> State:
+        gradient = objective.gradient(x)
+        values = np.stack((x, gradient), axis=-2)
+        return State(values, np.zeros((2, *values.shape)), gradient)
+
+    def outgoing(self, state: State, k: int, randomness: Randomness) -> Outgoing:
+        noise, dither = randomness.draw(k, state.values.shape, self)
+        noised = self.noise.add(state.values, noise)
+        return Outgoing(noised, self.compressor.compress(noised - state.shared[REFERENCE], dither))
+
+    def absorb(
+        self,
+        state: State,
+        outgoing: Outgoing,
+        objective: Objective,
+        stacks: Iterable[tuple[Floats, Vectors]],
+    ) -> State:
+        shared = state.shared.copy()
+        for weights, messages in stacks:
+            messages.fold(shared, weights)
+        values = outgoing.noised + shared[PULL]
+        x, y = values[X_ROWS], values[Y_ROWS]
+        x -= self.alpha * state.values[Y_ROWS]
+        gradient = objective.gradient(x)
+        y += gradient - state.gradient
+        return State(values, shared, gradient)
+
+    def mixing(self, own: float, neighbours: Sequence[float]) -> Floats:
+        """Rows PULL and REFERENCE.
+
+        sum_j w_ij (m_j - m_i) gives a neighbour's message the weight w_ij and the own one w_ii - 1."""
+        pull = [self.gamma * weight for weight in (own - 1.0, *neighbours)]
+        return np.array([pull, [1.0, *[0.0] * len(neighbours)]])
+
+    def reference(self, state: State) -> Floats:
+        reference: Floats = state.shared[REFERENCE, ..., X, :]
+        return reference
+
+    def eta_y(self, state: State, outgoing: Outgoing) -> Floats:
+        eta: Floats = outgoing.noised[Y_ROWS] - state.values[Y_ROWS]
+        return eta

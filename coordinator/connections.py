@@ -1,0 +1,66 @@
+"""The TCP connection of one directed edge, as the kernels at its two ends counted it.
+
+The publisher's frames pass in one direction; the subscriber sends its handshake, and afterwards nothing but
+acknowledgements, which are segments without bytes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from wire.carriers import topics
+from wire.kernel import Counts
+from wire.sizes import publisher_handshake, subscriber_handshake
+
+
+@dataclass
+class Connection:
+    sender: Counts | None = None
+    receiver: Counts | None = None
+
+    @property
+    def carried(self) -> int | None:
+        """Bytes of the sender that have reached the receiver's kernel."""
+        return self.receiver.received if self.receiver else None
+
+    @property
+    def segments(self) -> int | None:
+        """Of both directions."""
+        ends = self._ends
+        return ends and sum(end.segments_out for end in ends)
+
+    @property
+    def headers(self) -> int | None:
+        """Bytes of the headers of all these segments."""
+        ends = self._ends
+        return ends and sum(end.headers_out for end in ends)
+
+    @property
+    def on_the_link(self) -> int | None:
+        """Bytes of all these segments with their headers: what a real link would carry."""
+        ends = self._ends
+        return ends and sum(end.sent + end.headers_out for end in ends)
+
+    @property
+    def _ends(self) -> tuple[Counts, Counts] | None:
+        return (self.sender, self.receiver) if self.sender and self.receiver else None
+
+    @property
+    def checkable(self) -> bool:
+        """Both ends are known, and from the start: of a connection that was lost, the last bytes are not."""
+        return self._ends is not None and all(end.connections == 1 for end in self._ends)
+
+    def differs(self, receiver: int, frame_bytes: int) -> bool:
+        """Whether a kernel counted other bytes than the handshake of each side and the frames."""
+        assert self.sender and self.receiver
+        there = publisher_handshake() + frame_bytes
+        back = subscriber_handshake(topics(receiver))
+        return not (
+            _new_bytes(self.sender) == self.receiver.received == there
+            and _new_bytes(self.receiver) == self.sender.received == back
+        )
+
+
+def _new_bytes(end: Counts) -> int:
+    """What was sent, each byte once."""
+    return end.sent - end.retransmitted

@@ -1,0 +1,48 @@
+"""The whole of `cpgt bandwidth`, from the network to the report."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rich.console import Console
+
+from cpgt.bandwidth.break_even import climb
+from cpgt.bandwidth.contenders import UNCOMPRESSED, Contender, contenders, tuned
+from cpgt.bandwidth.measure import measure
+from cpgt.bandwidth.report import Findings, saving, show, write
+from cpgt.network import Network
+from cpgt.problem import build_objectives
+from cpgt.traffic import LINK
+
+
+def compare_bandwidth(
+    network: Network,
+    out: Path,
+    console: Console,
+    *,
+    specs: str | None,
+    target: float,
+    tune: bool,
+    seed: int,
+    search: Path,
+) -> Findings:
+    found = contenders(network, specs)
+    console.print("NOT PRIVATE: states are observed and the noise is seeded, for an experiment", style="red")
+    objectives = build_objectives(network, {})
+    if tune:
+        console.print("tuning the uncompressed network's step size in this process", highlight=False)
+        found[-1] = Contender(UNCOMPRESSED, tuned(found[-1].network, objectives, target, seed))
+    measured = []
+    for i, contender in enumerate(found):
+        console.print(f"running {contender.label} as processes", highlight=False)
+        measured.append(measure(contender, out / f"run-{i + 1}", target, seed, search))
+    findings = Findings(target, objectives[0].dimension, measured, tune, ())
+    on_link = saving(findings, measured[0], "to_target", LINK)
+    if findings.price and on_link is not None and on_link <= 1:
+        console.print("looking for the dimension from which on it would pay", highlight=False)
+        steps = climb(found[0], findings.dimension, findings.price, out / "break-even", search)
+        findings = Findings(target, findings.dimension, measured, tune, steps)
+    write(findings, out)
+    show(findings, console)
+    console.print(f"files: {out}", highlight=False, soft_wrap=True)
+    return findings

@@ -1,0 +1,68 @@
+"""A network run as real processes on synthetic data, and everything that can be learnt from it. NOT PRIVATE."""
+
+from __future__ import annotations
+
+import csv
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agent.trace import pack
+from coordinator.errors import RunError
+from coordinator.ledger import LAYERS
+from cpgt.launch import Experiment, agent_folder, run_coordinator
+from cpgt.network import Network
+from cpgt.summary import read_summary
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class ProcessRun:
+    x: Floats  # (K + 1, n, d)
+    seconds: Floats  # (K + 1,): when the last agent had reached x(k), since the first one had x(0)
+    bytes: dict[str, NDArray[np.int64]]  # layer -> (K + 1,): what all edges together had carried by then
+    summary: dict[str, Any]
+
+    @property
+    def rounds(self) -> int:
+        return len(self.x) - 1
+
+
+def run_processes(network: Network, out: Path, seed: int, search: Path | None = None) -> ProcessRun:
+    """Run it into the new folder `out`, observed; a run that fails raises what the coordinator said."""
+    out.mkdir(parents=True)
+    code = run_coordinator(
+        network, out, Experiment(seed, observe=True), quiet=True, path=search or Path.cwd()
+    )
+    summary = read_summary(out)
+    if code or summary is None:
+        reason = (summary or {}).get("error") or f"the coordinator ended with code {code}"
+        raise RunError(f"{network.name}: {reason}; see {out}", code if code > 0 else 1)
+    return read_run(network, out, summary)
+
+
+def read_run(network: Network, out: Path, summary: dict[str, Any]) -> ProcessRun:
+    folders = [agent_folder(out, agent) for agent in network.agents]
+    for folder in folders:
+        pack(folder)
+    traces = [np.load(folder / "trace.npz") for folder in folders]
+    times = np.stack([trace["time"][:, 0] for trace in traces])
+    return ProcessRun(
+        x=np.stack([trace["x"] for trace in traces], axis=1),
+        seconds=times.max(axis=0) - times[:, 0].min(),
+        bytes=_bytes_by_round(out / "bytes.csv", len(traces[0]["x"]) - 1),
+        summary=summary,
+    )
+
+
+def _bytes_by_round(path: Path, rounds: int) -> dict[str, NDArray[np.int64]]:
+    sent = {layer: np.zeros(rounds + 1, dtype=np.int64) for layer in LAYERS}
+    with path.open(newline="", encoding="ascii") as file:
+        for row in csv.DictReader(file):
+            for layer in LAYERS:
+                sent[layer][int(row["round"]) + 1] += int(row[layer])
+    return {layer: np.cumsum(sizes) for layer, sizes in sent.items()}
