@@ -6,6 +6,7 @@ inside one process. Neither looks into a frame.
 
 from __future__ import annotations
 
+import struct
 from collections import deque
 from collections.abc import Mapping
 from functools import partial
@@ -13,7 +14,6 @@ from typing import Protocol
 
 import zmq
 import zmq.backend
-from zmq.utils.monitor import recv_monitor_message
 
 from wire.errors import ProtocolError, WireError
 from wire.kernel import Ends
@@ -22,6 +22,7 @@ from wire.sockets import bind, open_socket
 SUBSCRIBED, UNSUBSCRIBED = 1, 0
 EVERYTHING = b""
 NAME_PREFIX = b"\xc1"  # a byte that starts no msgpack value, so that no frame ever matches a name topic
+MONITOR_EVENT = struct.Struct("=Hi")  # event, value; pyzmq's own reader would load asyncio into every agent
 LINGER_MS = 2000
 POLL_MS = 100
 
@@ -107,10 +108,10 @@ class ZmqCarrier:
         """What the kernel counted on the connection to each neighbour, and on that from each. Looked up only
         here, once in many rounds."""
         while self._monitor.poll(0):
-            event = recv_monitor_message(self._monitor)
-            endpoint = event["endpoint"].decode()
+            event, source = self._monitor.recv_multipart()
+            endpoint, descriptor = source.decode(), MONITOR_EVENT.unpack(event)[1]
             if endpoint in self._peers:
-                self._from.opened(self._peers[endpoint], int(event["value"]), _port(endpoint))
+                self._from.opened(self._peers[endpoint], descriptor, _port(endpoint))
         return self._to.counts(), self._from.counts()
 
     def close(self) -> None:

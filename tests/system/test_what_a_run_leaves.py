@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 
 import numpy as np
@@ -42,8 +41,11 @@ def test_an_observed_run_and_its_comparison(observed: tuple[Path, str]) -> None:
     assert kernel == {(e["sender"], e["receiver"]): e["total"]["tcp"] for e in summary["bytes"]["edges"]}
     assert summary["bytes"]["total"]["tcp"] == sum(kernel.values())
     assert summary["bytes"]["total"]["tcp"] == summary["bytes"]["total"]["zmtp"] + 16 * 92
-    assert summary["bytes"]["kernel"]["headers"] > summary["bytes"]["total"]["tcp"], "at d = 10"
-    assert re.search(r"headers are \d+% of the bytes: they dominate", printed)
+    # how many frames share a segment is a matter of timing, so the share of headers is not foreseen
+    share = summary["bytes"]["kernel"]["headers"] / summary["bytes"]["total"]["link"]
+    assert summary["bytes"]["kernel"]["headers"] >= 700 * 16 / 2 * 40, "nobody is more than a round ahead"
+    assert f"headers are {share:.0%} of the bytes" in printed
+    assert ("they dominate" in printed) == (share > 0.5)
     assert "kernel's count: handshake + frames, to the byte, on 16 of 16 edges" in printed
     # the uncompressed twin was really run: its ledger is there
     twin = rows_of(out / "uncompressed")
