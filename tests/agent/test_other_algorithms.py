@@ -334,7 +334,8 @@ def test_damping_is_what_makes_a_compressor_that_is_not_contractive_work() -> No
     for damping in (1.0, 0.3):
         changes = (
             "synthetic.dimension=500", "compressor.kind=quantize-unbiased", "compressor.bits=1",
-            "algorithm.alpha=0.1", "algorithm.gamma=0.1", f"algorithm.damping_x={damping}", f"algorithm.damping_y={damping}",
+            "algorithm.alpha=0.1", "algorithm.gamma=0.1",
+            f"algorithm.damping_x={damping}", f"algorithm.damping_y={damping}",
         )  # fmt: skip
         network = cpgt.load_network("quadratic", changes)
         optimum = solve(build_objectives(network, {}))
