@@ -10,7 +10,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Generic, Protocol, TypeVar
+from enum import Enum
+from typing import ClassVar, Generic, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -25,6 +26,9 @@ X, Y = 0, 1
 X_ROWS, Y_ROWS = (..., X, slice(None)), (..., Y, slice(None))
 
 
+Stacks: TypeAlias = Iterable[tuple[Floats, Vectors]]
+
+
 class AnyState(Protocol):
     @property
     def values(self) -> Floats:
@@ -35,6 +39,14 @@ class AnyOutgoing(Protocol):
     @property
     def message(self) -> Vectors:
         """The only thing that leaves the agent."""
+
+
+class Limit(Enum):
+    """Where all agents go, if they go anywhere."""
+
+    OPTIMUM = "the optimum"
+    SHIFTED = "where the gradients sum to minus all noise on y"
+    NEARBY = "near the optimum"
 
 
 State = TypeVar("State", bound=AnyState)
@@ -50,12 +62,26 @@ class Algorithm(ABC, Generic[State, Outgoing]):
     compressor: Compressor
     noise: LaplaceNoise
     channels: ClassVar[int] = 2
+    sends_differences: ClassVar[bool] = True  # to what the neighbours know already; otherwise x itself
 
     def __post_init__(self) -> None:
         if not 0 < self.alpha < float("inf"):
             raise InputError(f"algorithm.alpha must be positive, not {self.alpha}")
         if not 0 < self.gamma <= 1:
             raise InputError(f"algorithm.gamma must be in (0, 1], not {self.gamma}")
+
+    @property
+    def limit(self) -> Limit:
+        return Limit.OPTIMUM
+
+    def check(self, dimension: int) -> None:
+        """Raise InputError where the algorithm cannot work on vectors of this dimension."""
+        self.compressor.check(dimension)
+        if self.compressor.phi(dimension) >= 1:
+            raise InputError(
+                f"compressor: not contractive for d = {dimension}, the error may be as large as the vector; "
+                "use more bits, or algorithm.kind = 'compressed-gradient-tracking', which damps it"
+            )
 
     @abstractmethod
     def start(self, objective: Objective, x: Floats) -> State: ...
@@ -65,13 +91,7 @@ class Algorithm(ABC, Generic[State, Outgoing]):
         """The message of round k, and whatever `absorb` needs to know of how it was made."""
 
     @abstractmethod
-    def absorb(
-        self,
-        state: State,
-        outgoing: Outgoing,
-        objective: Objective,
-        stacks: Iterable[tuple[Floats, Vectors]],
-    ) -> State:
+    def absorb(self, state: State, outgoing: Outgoing, objective: Objective, stacks: Stacks) -> State:
         """The next state. `stacks` are all messages of the round as decoded, the agent's own among them, with
         their columns of `mixing`; their order matters for rounding only, so callers keep it fixed."""
 

@@ -21,19 +21,17 @@ Li 2017).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
-from agent.algorithms.algorithm import X_ROWS, Y_ROWS, Algorithm, X
+from agent.algorithms.algorithm import X_ROWS, Y_ROWS, Limit, Stacks
+from agent.algorithms.schemes import PULL, REFERENCE, SendsDifferences
 from agent.compressors import Floats
 from agent.objectives import Objective
 from agent.randomness import Randomness
 from wire.vectors import Vectors
-
-PULL, REFERENCE = 0, 1
 
 
 class State(NamedTuple):
@@ -48,7 +46,11 @@ class Outgoing(NamedTuple):
 
 
 @dataclass(frozen=True)
-class CPGT(Algorithm[State, Outgoing]):
+class CPGT(SendsDifferences[State, Outgoing]):
+    @property
+    def limit(self) -> Limit:
+        return Limit.SHIFTED
+
     def start(self, objective: Objective, x: Floats) -> State:
         gradient = objective.gradient(x)
         values = np.stack((x, gradient), axis=-2)
@@ -59,13 +61,7 @@ class CPGT(Algorithm[State, Outgoing]):
         noised = self.noise.add(state.values, noise)
         return Outgoing(noised, self.compressor.compress(noised - state.shared[REFERENCE], dither))
 
-    def absorb(
-        self,
-        state: State,
-        outgoing: Outgoing,
-        objective: Objective,
-        stacks: Iterable[tuple[Floats, Vectors]],
-    ) -> State:
+    def absorb(self, state: State, outgoing: Outgoing, objective: Objective, stacks: Stacks) -> State:
         shared = state.shared.copy()
         for weights, messages in stacks:
             messages.fold(shared, weights)
@@ -75,17 +71,6 @@ class CPGT(Algorithm[State, Outgoing]):
         gradient = objective.gradient(x)
         y += gradient - state.gradient
         return State(values, shared, gradient)
-
-    def mixing(self, own: float, neighbours: Sequence[float]) -> Floats:
-        """Rows PULL and REFERENCE.
-
-        sum_j w_ij (m_j - m_i) gives a neighbour's message the weight w_ij and the own one w_ii - 1."""
-        pull = [self.gamma * weight for weight in (own - 1.0, *neighbours)]
-        return np.array([pull, [1.0, *[0.0] * len(neighbours)]])
-
-    def reference(self, state: State) -> Floats:
-        reference: Floats = state.shared[REFERENCE, ..., X, :]
-        return reference
 
     def eta_y(self, state: State, outgoing: Outgoing) -> Floats:
         eta: Floats = outgoing.noised[Y_ROWS] - state.values[Y_ROWS]
