@@ -172,6 +172,26 @@ def agent(
 
 
 @main.command()
+@_out
+@click.option("--trials", type=click.IntRange(min=2), default=1000, show_default=True,
+              help="Independent runs to average over.")  # fmt: skip
+@click.option("--seed", type=int, default=1, show_default=True, help="Of all randomness. NOT PRIVATE.")
+@_quiet
+def reproduce(out: Path | None, trials: int, seed: int, quiet: bool) -> None:
+    """Make the paper's figures and tables again, with the numbers behind them, and check them."""
+    from rich.console import Console
+
+    from cpgt.paper.reproduce import reproduce as make
+
+    folder = _new_folder(out, "reproduce")
+    failed = [check for check in make(folder, trials, seed, Console(quiet=quiet)) if not check.passed]
+    click.echo(f"files: {folder}")
+    for check in failed:
+        click.echo(f"Error: does not hold: {check.name}: {check.detail}", err=True)
+    sys.exit(1 if failed else 0)
+
+
+@main.command()
 @click.argument("kind")
 @click.option("--agents", type=int, help="How many agents.")
 @click.option("--weights", default="metropolis", show_default=True, help="metropolis, max-degree or lazy.")

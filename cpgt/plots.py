@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from math import ceil
 from pathlib import Path
+from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -58,6 +60,12 @@ def figure(folder: Path, name: str, *, panels: int = 1, note: str = "") -> Itera
         axes = drawing.subplots(1, panels, squeeze=False)
         yield list(axes[0])
         if note:
-            drawing.supxlabel(note, fontsize=7, color="0.35")
+            drawing.supxlabel(_balanced(note, 100 * panels), fontsize=7, color="0.35")
         for kind, metadata in NO_DATES.items():
             drawing.savefig(folder / f"{name}.{kind}", dpi=150, metadata=metadata)
+
+
+def _balanced(text: str, width: int) -> str:
+    """In lines of about the same length, none much longer than `width`."""
+    lines = ceil(len(text) / width)
+    return fill(text, ceil(len(text) / lines) + 10)

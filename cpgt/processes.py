@@ -1,4 +1,4 @@
-"""A network run as real processes on synthetic data, and everything that can be learnt from it. NOT PRIVATE."""
+"""A network run as real processes, with everything written down that there is to see. NOT PRIVATE."""
 
 from __future__ import annotations
 
