@@ -22,6 +22,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError,
 from agent.algorithms import Algorithm, build_algorithm
 from agent.compressors import COMPRESSORS
 from agent.objectives import OBJECTIVES, is_code
+from cpgt.synthetic import FITTING, GENERATORS
 from topologies import GRAPHS, WEIGHTS, Topology, TopologyError, build_graph, given_weights
 
 ALIASES = {"paper": "paper-c2-1"}
@@ -78,13 +79,12 @@ class NoiseSection(Section):
         return {"s_x": self.s_x, "s_y": self.s_y, "q": self.q, **own}
 
 
-class SyntheticSection(Section):
-    """Data made up for an experiment: A and b with independent N(0, 1) entries."""
+class SyntheticSection(Choice):
+    """Data made up for an experiment; `dimension` is the number of features."""
 
-    kind: Literal["gaussian"] = "gaussian"
+    kind: str = "gaussian"
     dimension: Annotated[int, Field(ge=1)]
-    rows: Annotated[int, Field(ge=1)]
-    seed: int
+    seed: Annotated[int, Field(ge=0)]
 
 
 class StopSection(Section):
@@ -126,8 +126,21 @@ class Network(Section):
             raise ValueError("data: the pattern must contain {id}, so that each agent has a file of its own")
         algorithm = self.algorithm_of(1)
         if self.synthetic:
-            algorithm.compressor.check(self.synthetic.dimension)
+            self._check_synthetic(self.synthetic)
+            algorithm.compressor.check(self.synthetic.dimension * self.objective.options.get("classes", 1))
         return self
+
+    def _check_synthetic(self, synthetic: SyntheticSection) -> None:
+        _check_choice("synthetic", synthetic, GENERATORS, given=("draw", "dimension"))
+        fitting = FITTING.get(self.objective.kind, tuple(GENERATORS))
+        if synthetic.kind not in fitting:
+            raise ValueError(
+                f"synthetic.kind: {synthetic.kind!r} makes no data for {self.objective.kind!r}; "
+                f"choose {' or '.join(fitting)}"
+            )
+        classes = self.objective.options.get("classes", 2)
+        if synthetic.kind == "classification" and synthetic.options.get("classes", 2) != classes:
+            raise ValueError(f"synthetic.classes: {self.objective.kind!r} needs {classes} here")
 
     @cached_property
     def topology(self) -> Topology:
@@ -188,7 +201,8 @@ def _check_choice(
         raise ValueError(f"{path}.kind: {choice.kind!r} is not known; there are {', '.join(registry)}")
     factory = registry[choice.kind]
     parameters = {n: p for n, p in inspect.signature(factory).parameters.items() if n not in given}
-    hints = typing.get_type_hints(factory.__init__ if inspect.isclass(factory) else factory)
+    source = factory.__init__ if inspect.isclass(factory) else factory
+    hints = typing.get_type_hints(source, include_extras=True)
     for name, value in choice.options.items():
         if name not in parameters:
             takes = ", ".join(parameters) or "no options"

@@ -14,6 +14,7 @@ from scipy.optimize import NoConvergence, newton_krylov
 
 from agent.objectives import Objective, build_objective, load_data
 from cpgt.network import Network
+from cpgt.synthetic import GENERATORS, draw_for
 
 Floats = NDArray[np.float64]
 
@@ -23,9 +24,8 @@ def make_data(network: Network, agent: int) -> dict[str, Floats]:
     synthetic = network.synthetic
     if synthetic is None:
         raise ValueError(f"{network.name} has no synthetic section: each agent brings its own data")
-    rng = np.random.default_rng((synthetic.seed, agent))
-    A = rng.standard_normal((synthetic.rows, synthetic.dimension))
-    return {"A": A, "b": rng.standard_normal(synthetic.rows)}
+    draw = draw_for(synthetic.seed, agent, len(network.agents))
+    return GENERATORS[synthetic.kind](draw, synthetic.dimension, **synthetic.options)
 
 
 def write_data(network: Network, folder: Path) -> dict[int, Path]:

@@ -74,7 +74,9 @@ def test_idle_has_no_slope_and_needs_no_data() -> None:
 
 
 def test_kinds() -> None:
-    assert set(OBJECTIVES) == {"least-squares", "idle"}
+    assert set(OBJECTIVES) == {
+        "least-squares", "ridge", "huber", "logistic", "softmax", "quadratic", "idle",
+    }  # fmt: skip
     assert is_code("module:factory")
     assert not is_code("least-squares")
 
@@ -167,7 +169,7 @@ def test_an_objective_of_your_own_that_cannot_be_used(
         (":factory", "cannot be loaded"),
         (".relative:factory", "objective.kind = '.relative:factory' cannot be loaded"),
         ("builtins:dict", "'builtins:dict'"),
-        ("magic", "'magic' is not known; there are least-squares, idle, or name your own as module:factory"),
+        ("magic", "'magic' is not known; there are least-squares, ridge, huber, "),
     ],
 )
 def test_a_kind_that_is_not_there(kind: str, complaint: str) -> None:

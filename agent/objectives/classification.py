@@ -1,0 +1,88 @@
+"""Classification of rows a_r of A by their labels: logistic regression for two classes, softmax for more."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+
+from agent.errors import InputError
+from agent.objectives.loading import table
+from agent.objectives.objective import Data, Floats
+from agent.objectives.regression import curvatures, positive
+
+
+class Logistic:
+    """f(x) = scale * sum_r log(1 + exp(-s_r a_r x)) + l2 / 2 * |x|^2, with s_r = +1 or -1."""
+
+    def __init__(self, A: Floats, signs: Floats, l2: float, scale: float = 1.0) -> None:
+        self.dimension = A.shape[1]
+        signed = signs[:, None] * A
+        self._halved, self._scaled, self._l2 = np.ascontiguousarray(signed.T) / 2, scale / 2 * signed, l2
+
+    def gradient(self, x: Floats) -> Floats:
+        # the slope -1 / (1 + e^t) is (tanh(t / 2) - 1) / 2, which cannot overflow
+        gradient: Floats = (np.tanh(x @ self._halved) - 1.0) @ self._scaled + self._l2 * x
+        return gradient
+
+    @cached_property
+    def smoothness(self) -> float:
+        return float(curvatures(self._halved, self._scaled)[0]) + self._l2  # log(1 + e^-t)'' <= 1/4
+
+    @property
+    def strong_convexity(self) -> float:
+        return self._l2
+
+
+class Softmax:
+    """f(x) = scale * sum_r (log sum_c exp(x_c a_r) - x_label a_r) + l2 / 2 * |x|^2.
+
+    x is the matrix of all x_c, a row for each class, laid out as one vector: d = classes * features."""
+
+    def __init__(self, A: Floats, labels: Floats, classes: int, l2: float, scale: float = 1.0) -> None:
+        self._classes, self._features = classes, A.shape[1]
+        self.dimension = classes * self._features
+        self._transposed, self._scaled, self._l2 = np.ascontiguousarray(A.T), scale * A, l2
+        self._right = (labels == np.arange(classes)[:, None]).astype(np.float64)
+
+    def gradient(self, x: Floats) -> Floats:
+        scores = x.reshape(*x.shape[:-1], self._classes, self._features) @ self._transposed
+        scores -= scores.max(axis=-2, keepdims=True)
+        np.exp(scores, scores)
+        scores /= scores.sum(axis=-2, keepdims=True)
+        scores -= self._right
+        gradient: Floats = (scores @ self._scaled).reshape(x.shape) + self._l2 * x
+        return gradient
+
+    @cached_property
+    def smoothness(self) -> float:
+        # diag(p) - p p^T has no eigenvalue above 1/2
+        return float(curvatures(self._transposed, self._scaled)[0]) / 2 + self._l2
+
+    @property
+    def strong_convexity(self) -> float:
+        return self._l2
+
+
+def logistic(data: Data, l2: float, scale: float = 1.0) -> Logistic:
+    positive("l2", l2)
+    positive("scale", scale)
+    A, labels = table("logistic", data, "labels")
+    found = set(np.unique(labels).tolist())
+    if not (found <= {0.0, 1.0} or found <= {-1.0, 1.0}):
+        strange = [f"{label:g} does not fit" for label in found - {-1.0, 0.0, 1.0}]
+        what = (strange or ["these are -1, 0 and 1"])[0]
+        raise InputError(f"logistic needs labels 0 and 1, or -1 and 1; {what}")
+    return Logistic(A, np.where(labels > 0, 1.0, -1.0), l2, scale)
+
+
+def softmax(data: Data, classes: int, l2: float, scale: float = 1.0) -> Softmax:
+    positive("l2", l2)
+    positive("scale", scale)
+    if classes < 2:
+        raise InputError(f"objective.classes must be at least 2, not {classes}")
+    A, labels = table("softmax", data, "labels")
+    strange = labels[~np.isin(labels, np.arange(classes))]
+    if strange.size:
+        raise InputError(f"softmax needs labels from 0 to {classes - 1}; {strange[0]:g} is none of them")
+    return Softmax(A, labels, classes, l2, scale)

@@ -1,0 +1,38 @@
+"""Private cost functions. An agent needs of f_i only its dimension and its gradient.
+
+Your own is a class with these two and a factory `factory(data, **options)`, named as `module:factory`;
+`data` holds the arrays of the agent's own .npz file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Protocol, TypeAlias, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats: TypeAlias = NDArray[np.float64]
+Data: TypeAlias = Mapping[str, NDArray[Any]]
+
+
+@runtime_checkable
+class Objective(Protocol):
+    @property
+    def dimension(self) -> int: ...
+
+    def gradient(self, x: Floats) -> Floats:
+        """The gradient at x, a new array of shape (..., d): a leading axis holds independent points."""
+
+
+@runtime_checkable
+class Curved(Protocol):
+    """What our own objectives know besides, for privacy accounts and step sizes."""
+
+    @property
+    def smoothness(self) -> float:
+        """L: the gradient of f at two points differs by at most L times their distance."""
+
+    @property
+    def strong_convexity(self) -> float:
+        """mu: f minus mu |x|^2 / 2 is convex. 0 where no more can be promised."""

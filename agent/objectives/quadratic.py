@@ -1,0 +1,71 @@
+"""Quadratics by their Hessian: dense, diagonal, or diagonal in a basis that mixes all coordinates.
+
+The last is how a problem of any condition number is cheap at d = 100,000: eigenvectors are those of a Hartley
+transform with random signs, so that H x takes two fast transforms, and H is never written out.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+
+from agent.errors import InputError
+from agent.objectives.loading import numbers
+from agent.objectives.objective import Data, Floats
+
+
+class Quadratic:
+    """f(x) = x^T H x / 2 - b^T x, where H is (d, d), or (d,) for a diagonal one.
+
+    With signs (d,) of +1 and -1, H means Q^T H Q, where Q x = hartley(signs * x)."""
+
+    def __init__(self, H: Floats, b: Floats, signs: Floats | None = None) -> None:
+        self.dimension = len(b)
+        self._h, self._b, self._signs = H, b, signs
+
+    def gradient(self, x: Floats) -> Floats:
+        return self._times_h(x) - self._b
+
+    def _times_h(self, x: Floats) -> Floats:
+        if self._h.ndim == 2:
+            return x @ self._h  # H is symmetric
+        if self._signs is None:
+            return self._h * x
+        return self._signs * hartley(self._h * hartley(self._signs * x))
+
+    @cached_property
+    def _curvatures(self) -> Floats:
+        return self._h if self._h.ndim == 1 else np.linalg.eigvalsh(self._h).astype(np.float64)
+
+    @property
+    def smoothness(self) -> float:
+        return float(self._curvatures.max())
+
+    @property
+    def strong_convexity(self) -> float:
+        return max(0.0, float(self._curvatures.min()))
+
+
+def hartley(x: Floats) -> Floats:
+    """The orthonormal discrete Hartley transform along the last axis. It is its own inverse."""
+    spectrum = np.fft.fft(x, norm="ortho")
+    transformed: Floats = spectrum.real - spectrum.imag
+    return transformed
+
+
+def quadratic(data: Data) -> Quadratic:
+    H, b = numbers("quadratic", data, "H", "b")
+    d = len(b) if b.ndim == 1 else 0
+    if not d or H.shape not in ((d,), (d, d)):
+        raise InputError(
+            f"quadratic needs b of shape (d,) and H of shape (d, d) or (d,), not {b.shape}, {H.shape}"
+        )
+    if H.ndim == 2 and not np.allclose(H, H.T, rtol=1e-9, atol=1e-12 * np.abs(H).max()):
+        raise InputError("quadratic needs a symmetric H; H and its transpose differ")
+    signs = numbers("quadratic", data, "signs")[0] if "signs" in data else None
+    if signs is not None and (H.ndim != 1 or signs.shape != b.shape or (np.abs(signs) != 1).any()):
+        raise InputError("quadratic needs signs of shape (d,) with entries 1 and -1, and H of shape (d,)")
+    if (H if H.ndim == 1 else np.linalg.eigvalsh(H)).min() < -1e-9 * np.abs(H).max():
+        raise InputError("quadratic needs an H without negative curvature: f would have no minimum")
+    return Quadratic(H, b, signs)

@@ -1,0 +1,88 @@
+"""The objectives by name, and how one is made from an agent's own data."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from agent.errors import InputError
+from agent.objectives.classification import logistic, softmax
+from agent.objectives.objective import Data, Floats, Objective
+from agent.objectives.quadratic import quadratic
+from agent.objectives.regression import huber, least_squares, ridge
+
+
+class Idle:
+    """f = 0 in d dimensions: what runs when only the traffic is of interest, so no data is touched."""
+
+    def __init__(self, dimension: int) -> None:
+        self.dimension = dimension
+
+    def gradient(self, x: Floats) -> Floats:
+        return np.zeros_like(x)
+
+
+def idle(data: Data, dimension: int) -> Idle:  # noqa: ARG001  # it is the point that data is not used
+    if dimension < 1:
+        raise InputError(f"objective.dimension must be at least 1, not {dimension}")
+    return Idle(dimension)
+
+
+OBJECTIVES: dict[str, Callable[..., Objective]] = {
+    "least-squares": least_squares,
+    "ridge": ridge,
+    "huber": huber,
+    "logistic": logistic,
+    "softmax": softmax,
+    "quadratic": quadratic,
+    "idle": idle,
+}
+
+
+def is_code(kind: str) -> bool:
+    """Whether the kind names Python code (`module:factory`) rather than a built-in objective."""
+    return ":" in kind
+
+
+def find_factory(kind: str) -> Callable[..., Objective]:
+    if not is_code(kind):
+        if kind not in OBJECTIVES:
+            raise InputError(
+                f"objective.kind = {kind!r} is not known; there are {', '.join(OBJECTIVES)}, "
+                "or name your own as module:factory"
+            )
+        return OBJECTIVES[kind]
+    module_name, _, attribute = kind.partition(":")
+    try:
+        factory = getattr(importlib.import_module(module_name), attribute)
+    except Exception as error:  # somebody's own code: whatever is wrong with it, say so and where
+        what = str(error) or type(error).__name__
+        raise InputError(f"objective.kind = {kind!r} cannot be loaded: {what}") from None
+    if not callable(factory):
+        raise InputError(f"objective.kind = {kind!r} is not a function")
+    return factory  # type: ignore[no-any-return]  # checked by what it returns
+
+
+def build_objective(kind: str, options: Mapping[str, Any], data: Data) -> Objective:
+    factory = find_factory(kind)
+    try:
+        inspect.signature(factory).bind(data, **options)
+    except TypeError as error:
+        raise InputError(f"objective {kind!r}: {error}") from None
+    except ValueError:
+        pass  # some built-in functions have no signature to look at
+    objective = factory(data, **options)
+    if not isinstance(objective, Objective):
+        raise InputError(f"objective {kind!r} made something without `dimension` and `gradient(x)`")
+    gradient, another = (objective.gradient(np.full(objective.dimension, at)) for at in (0.0, 1.0))
+    if np.shape(gradient) != (objective.dimension,):
+        raise InputError(
+            f"objective {kind!r}: the gradient has shape {np.shape(gradient)}, not ({objective.dimension},)"
+        )
+    if not isinstance(gradient, np.ndarray) or np.shares_memory(gradient, another):
+        raise InputError(f"objective {kind!r}: the gradient must be a new numpy array each time")
+    return objective

@@ -1,0 +1,112 @@
+"""Regression on rows a_r of A and numbers b_r: least squares, ridge, Huber."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+
+from agent.errors import InputError
+from agent.objectives.loading import table
+from agent.objectives.objective import Data, Floats
+
+
+class LeastSquares:
+    """f(x) = scale * |A x - b|^2."""
+
+    def __init__(self, A: Floats, b: Floats, scale: float = 1.0) -> None:
+        self.dimension = A.shape[1]
+        self._transposed, self._b, self._scaled = np.ascontiguousarray(A.T), b, 2.0 * scale * A
+
+    def gradient(self, x: Floats) -> Floats:
+        gradient: Floats = (x @ self._transposed - self._b) @ self._scaled
+        return gradient
+
+    @cached_property
+    def _curvatures(self) -> Floats:
+        return curvatures(self._transposed, self._scaled)
+
+    @property
+    def smoothness(self) -> float:
+        return float(self._curvatures[0])
+
+    @property
+    def strong_convexity(self) -> float:
+        return float(self._curvatures[-1]) if len(self._b) >= self.dimension else 0.0
+
+
+class Ridge(LeastSquares):
+    """f(x) = scale * |A x - b|^2 + l2 / 2 * |x|^2."""
+
+    def __init__(self, A: Floats, b: Floats, l2: float, scale: float = 1.0) -> None:
+        super().__init__(A, b, scale)
+        self._l2 = l2
+
+    def gradient(self, x: Floats) -> Floats:
+        return super().gradient(x) + self._l2 * x
+
+    @property
+    def smoothness(self) -> float:
+        return super().smoothness + self._l2
+
+    @property
+    def strong_convexity(self) -> float:
+        return super().strong_convexity + self._l2
+
+
+class Huber:
+    """f(x) = scale * sum_r h(a_r x - b_r) + l2 / 2 * |x|^2.
+
+    h(t) = t^2 / 2 up to |t| = threshold, and goes straight on from there."""
+
+    def __init__(self, A: Floats, b: Floats, threshold: float, l2: float = 0.0, scale: float = 1.0) -> None:
+        self.dimension = A.shape[1]
+        self._transposed, self._b, self._scaled = np.ascontiguousarray(A.T), b, scale * A
+        self._threshold, self._l2 = threshold, l2
+
+    def gradient(self, x: Floats) -> Floats:
+        slopes = (x @ self._transposed - self._b).clip(-self._threshold, self._threshold)
+        gradient: Floats = slopes @ self._scaled + self._l2 * x
+        return gradient
+
+    @cached_property
+    def smoothness(self) -> float:
+        return float(curvatures(self._transposed, self._scaled)[0]) + self._l2
+
+    @property
+    def strong_convexity(self) -> float:
+        return self._l2  # far from every record, h is straight
+
+
+def curvatures(transposed: Floats, scaled: Floats) -> Floats:
+    """The eigenvalues of c A^T A, largest first, from A^T and c A; not those that are 0 for want of rows."""
+    one, other = (np.linalg.svd(matrix, compute_uv=False) for matrix in (transposed, scaled))
+    found: Floats = one * other
+    return found
+
+
+def positive(name: str, value: float) -> None:
+    if not 0 < value < float("inf"):
+        raise InputError(f"objective.{name} must be positive, not {value}")
+
+
+def not_negative(name: str, value: float) -> None:
+    if not 0 <= value < float("inf"):
+        raise InputError(f"objective.{name} must be at least 0, not {value}")
+
+
+def least_squares(data: Data, scale: float = 1.0) -> LeastSquares:
+    return LeastSquares(*table("least-squares", data, "b"), scale)
+
+
+def ridge(data: Data, l2: float, scale: float = 1.0) -> Ridge:
+    positive("l2", l2)
+    positive("scale", scale)
+    return Ridge(*table("ridge", data, "b"), l2, scale)
+
+
+def huber(data: Data, threshold: float = 1.0, l2: float = 0.0, scale: float = 1.0) -> Huber:
+    positive("threshold", threshold)
+    not_negative("l2", l2)
+    positive("scale", scale)
+    return Huber(*table("huber", data, "b"), threshold, l2, scale)
