@@ -279,7 +279,7 @@ class _Shell:
             )
         objective = build_objective(kind, options, self.data)
         algorithm = build_algorithm(parameters)
-        algorithm.compressor.check(objective.dimension)
+        algorithm.check(objective.dimension)
         x = start_point(parameters.get("start", ""), self.settings.randomness, (objective.dimension,))
         if self.settings.observe:
             self.trace = Trace(self.settings.observe, algorithm.channels, objective.dimension)

@@ -243,6 +243,16 @@ def topology(kind: str, agents: int | None, weights: str, options: tuple[str, ..
 
 
 @main.command()
+def algorithms() -> None:
+    """Show all algorithms: source, what they send, whether they compress, are private, and where they go."""
+    from rich.console import Console
+
+    from cpgt.catalogue import show_algorithms
+
+    show_algorithms(Console())
+
+
+@main.command()
 @click.argument("network")
 @click.option(
     "--out", type=click.Path(file_okay=False, path_type=Path), required=True, help="Folder for the files."

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from rich.console import Console
 
+from agent.algorithms import ALGORITHMS
 from agent.trace import pack
 from coordinator.errors import RunError
 from coordinator.ledger import Ledger
@@ -15,7 +16,7 @@ from coordinator.session import SessionSettings
 from coordinator.supervisor import Supervisor
 from cpgt.display import Display
 from cpgt.launch import Experiment, agent_commands, agent_folder, run_coordinator
-from cpgt.network import Choice, Network, StopSection
+from cpgt.network import AlgorithmSection, Choice, Network, NoiseSection, StopSection
 from cpgt.problem import build_objectives
 from cpgt.summary import compare, observed_residual, read_summary, show, summarise, write_summary
 
@@ -82,7 +83,8 @@ def run_here(
         return code  # it has said why
     if experiment.observe and summary["rounds"]:
         summary["residual"]["observed"] = _observed(network, out)
-    if code == 0 and comparing and network.compressor.kind != "identity" and len(network.agents) > 1:
+    compressed = network.compressor.kind != "identity" or ALGORITHMS[network.algorithm.kind].quantizes
+    if code == 0 and comparing and compressed and len(network.agents) > 1:
         twin = _measure_twin(network, summary["dimension"], out / "uncompressed", search)
         if twin:
             summary["uncompressed"] = compare(summary, twin)
@@ -96,19 +98,21 @@ def _observed(network: Network, out: Path) -> dict[str, float | None] | None:
     objectives = build_objectives(network, files if network.synthetic else {})
     traces = [agent_folder(out, agent) / "trace.npz" for agent in network.agents]
     try:
-        return observed_residual(objectives, traces)
+        return observed_residual(objectives, traces, network.algorithm_of(1).limit)
     except ValueError:
         return None  # no unique optimum to measure from
 
 
 def _measure_twin(network: Network, dimension: int, out: Path, search: Path) -> dict[str, object] | None:
-    """Run the same network uncompressed, over real sockets. Its objectives are zero and its noise is its own,
-    so that it touches no data and spends no privacy."""
+    """Run a network that sends as many vectors uncompressed, over real sockets. Its objectives are zero and
+    its noise is its own, so that it touches no data and spends no privacy."""
+    alone = network.algorithm_of(1).channels == 1
     twin = network.model_copy(
         update={
             "name": f"{network.name}-uncompressed",
             "rounds": min(network.rounds, TWIN_ROUNDS),
-            "algorithm": network.algorithm.model_copy(update={"kind": "cpgt"}),
+            "algorithm": AlgorithmSection(kind="gradient-descent" if alone else "cpgt", alpha=1.0),
+            "noise": NoiseSection() if alone else network.noise,
             "compressor": Choice(kind="identity"),
             "objective": Choice.model_validate({"kind": "idle", "dimension": dimension}),
             "data": None,

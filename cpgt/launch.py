@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 
+from agent.algorithms import ALGORITHMS
 from agent.objectives import is_code
 from cpgt.network import Network
 from cpgt.problem import write_data
@@ -36,7 +37,10 @@ class Experiment:
         if self.observe:
             found.append("states are observed: every agent writes its private x, y and noise to a file")
         if not network.noisy:
-            found.append("some messages carry no noise (noise.s_x or noise.s_y is 0)")
+            kind = network.algorithm.kind
+            adds_noise = ALGORITHMS[kind].adds_noise
+            why = "noise.s_x or noise.s_y is 0" if adds_noise else f"algorithm {kind!r} adds none"
+            found.append(f"some messages carry no noise ({why})")
         return found
 
     def flags(self) -> list[str]:

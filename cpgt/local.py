@@ -112,7 +112,7 @@ def _participants(
     for agent, objective, memory in zip(network.agents, objectives, memories, strict=True):
         randomness = Randomness(fresh_secret() if seed is None else seeded_secret(seed, agent))
         algorithm = network.algorithm_of(agent)
-        algorithm.compressor.check(objective.dimension)
+        algorithm.check(objective.dimension)
         x = start_point(network.start, randomness, (objective.dimension,))
         weights = network.topology.row(agent)
         participants.append(

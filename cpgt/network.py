@@ -10,6 +10,7 @@ import inspect
 import tomllib
 import typing
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields
 from functools import cached_property
 from importlib import resources
 from pathlib import Path
@@ -19,8 +20,7 @@ import msgpack
 import tomli_w
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
 
-from agent.algorithms import Algorithm, build_algorithm
-from agent.compressors import COMPRESSORS
+from agent.algorithms import ALGORITHMS, COMPRESSORS, Algorithm, build_algorithm
 from agent.objectives import OBJECTIVES, is_code
 from cpgt.synthetic import FITTING, GENERATORS
 from topologies import GRAPHS, WEIGHTS, Topology, TopologyError, build_graph, given_weights
@@ -51,7 +51,9 @@ class Choice(BaseModel):
         return dict(self.model_extra or {})
 
 
-class AlgorithmSection(Section):
+class AlgorithmSection(Choice):
+    """The options of its kind stand beside these."""
+
     kind: str = "cpgt"
     alpha: Positive
     gamma: Annotated[float, Field(gt=0, le=1)] = 1.0
@@ -111,6 +113,8 @@ class Network(Section):
     def _fits_together(self) -> Network:
         _check_choice("graph", self.graph, GRAPHS)
         _check_choice("compressor", self.compressor, COMPRESSORS)
+        makers = {kind: family.make for kind, family in ALGORITHMS.items()}
+        _check_choice("algorithm", self.algorithm, makers, given=[field.name for field in fields(Algorithm)])
         if not is_code(self.objective.kind):
             _check_choice("objective", self.objective, OBJECTIVES, given=("data",))
         try:
@@ -127,7 +131,7 @@ class Network(Section):
         algorithm = self.algorithm_of(1)
         if self.synthetic:
             self._check_synthetic(self.synthetic)
-            algorithm.compressor.check(self.synthetic.dimension * self.objective.options.get("classes", 1))
+            algorithm.check(self.synthetic.dimension * self.objective.options.get("classes", 1))
         return self
 
     def _check_synthetic(self, synthetic: SyntheticSection) -> None:
@@ -183,7 +187,7 @@ class Network(Section):
     @property
     def noisy(self) -> bool:
         """Whether every agent adds noise to everything it sends."""
-        return all(min(n["s_x"], n["s_y"]) > 0 for n in map(self.noise.of, self.agents))
+        return all(min(self.algorithm_of(agent).noise.scales) > 0 for agent in self.agents)
 
     def data_file(self, agent: int) -> Path | None:
         return None if self.data is None else Path(self.data.replace("{id}", str(agent)))
@@ -201,11 +205,11 @@ def _check_choice(
         raise ValueError(f"{path}.kind: {choice.kind!r} is not known; there are {', '.join(registry)}")
     factory = registry[choice.kind]
     parameters = {n: p for n, p in inspect.signature(factory).parameters.items() if n not in given}
-    source = factory.__init__ if inspect.isclass(factory) else factory
-    hints = typing.get_type_hints(source, include_extras=True)
+    hints = typing.get_type_hints(factory, include_extras=True)
     for name, value in choice.options.items():
         if name not in parameters:
-            takes = ", ".join(parameters) or "no options"
+            always = [field for field in type(choice).model_fields if field != "kind"]
+            takes = ", ".join([*always, *parameters]) or "no options"
             raise ValueError(f"{path}.{name}: {choice.kind!r} has no such option; it takes {takes}")
         try:
             TypeAdapter(hints[name]).validate_python(value)

@@ -13,6 +13,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
+from agent.algorithms import Limit
 from agent.objectives import Objective
 from coordinator.ledger import LAYERS, Ledger
 from coordinator.session import INTERRUPTED, Session
@@ -79,18 +80,24 @@ def _bytes(ledger: Ledger) -> dict[str, Any]:
     }
 
 
-def observed_residual(objectives: Sequence[Objective], traces: Sequence[Path]) -> dict[str, float | None]:
-    """How far the agents are from their limit and from the optimum, for whoever holds all files."""
+def observed_residual(
+    objectives: Sequence[Objective], traces: Sequence[Path], where: Limit
+) -> dict[str, float | None]:
+    """How far the agents are from the optimum, and from their limit where it is known beforehand, for whoever
+    holds all files."""
     loaded = [np.load(path) for path in traces]
-    rounds = min(len(trace["eta_y"]) for trace in loaded)
+    rounds = min(len(trace["x"]) for trace in loaded) - 1
     x = np.stack([trace["x"][rounds] for trace in loaded])
-    noise = np.sum([trace["eta_y"][:rounds].sum(axis=0) for trace in loaded], axis=0)
-    limit, optimum = solve(objectives, noise), solve(objectives)
+    optimum = solve(objectives)
     distances = {
-        "distance_to_limit": np.linalg.norm(x - limit),
         "distance_to_optimum": np.linalg.norm(x - optimum),
-        "limit_to_optimum": np.linalg.norm(np.tile(limit - optimum, (len(x), 1))),
+        "distance_to_mean": np.linalg.norm(x - x.mean(axis=0)),
     }
+    if where is not Limit.NEARBY:
+        noise = np.sum([trace["eta_y"][:rounds].sum(axis=0) for trace in loaded], axis=0)
+        limit = solve(objectives, noise) if where is Limit.SHIFTED else optimum
+        distances["distance_to_limit"] = np.linalg.norm(x - limit)
+        distances["limit_to_optimum"] = np.linalg.norm(np.tile(limit - optimum, (len(x), 1)))
     return {name: float(value) if np.isfinite(value) else None for name, value in distances.items()}
 
 
@@ -135,21 +142,21 @@ def show(summary: dict[str, Any], out: Path, console: Console) -> None:
     console.print(f"files: {out}", highlight=False, soft_wrap=True)
 
 
+OBSERVED = (
+    ("distance_to_limit", "agents to their limit", "|x(K) - x_inf|: convergence"),
+    ("limit_to_optimum", "limit to the optimum", "|x_inf - x*|: the price of the noise"),
+    ("distance_to_optimum", "agents to the optimum", "|x(K) - x*|: both together"),
+    ("distance_to_mean", "agents to their mean", "how far they agree"),
+)
+
+
 def _accuracy_table(residual: dict[str, Any]) -> Table:
     table = Table("how close", "distance", "what it means", title_justify="left")
     observed = residual.get("observed")
     if observed:
-        table.add_row(
-            "agents to their limit", _short(observed["distance_to_limit"]), "|x(K) - x_inf|: convergence"
-        )
-        table.add_row(
-            "limit to the optimum",
-            _short(observed["limit_to_optimum"]),
-            "|x_inf - x*|: the price of the noise",
-        )
-        table.add_row(
-            "agents to the optimum", _short(observed["distance_to_optimum"]), "|x(K) - x*|: both together"
-        )
+        for name, what, meaning in OBSERVED:
+            if name in observed:
+                table.add_row(what, _short(observed[name]), meaning)
     if residual["change"] is not None:
         table.add_row("last public message", _short(residual["change"]), "how far the references still move")
     if "disagreement" in residual:

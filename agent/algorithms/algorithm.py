@@ -10,6 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from enum import Enum
 from typing import ClassVar, Generic, Protocol, TypeVar
 
 import numpy as np
@@ -22,6 +23,7 @@ from agent.randomness import Label, Randomness, Rounds, Words, unit_uniform
 from wire.vectors import Vectors
 
 X, Y = 0, 1
+PULL, REFERENCE = 0, 1
 X_ROWS, Y_ROWS = (..., X, slice(None)), (..., Y, slice(None))
 
 
@@ -35,6 +37,14 @@ class AnyOutgoing(Protocol):
     @property
     def message(self) -> Vectors:
         """The only thing that leaves the agent."""
+
+
+class Limit(Enum):
+    """Where all agents go, if they go anywhere."""
+
+    OPTIMUM = "the optimum"
+    SHIFTED = "where the gradients sum to minus all noise on y"
+    NEARBY = "near the optimum"
 
 
 State = TypeVar("State", bound=AnyState)
@@ -56,6 +66,19 @@ class Algorithm(ABC, Generic[State, Outgoing]):
             raise InputError(f"algorithm.alpha must be positive, not {self.alpha}")
         if not 0 < self.gamma <= 1:
             raise InputError(f"algorithm.gamma must be in (0, 1], not {self.gamma}")
+
+    @property
+    def limit(self) -> Limit:
+        return Limit.OPTIMUM
+
+    def check(self, dimension: int) -> None:
+        """Raise InputError where the algorithm cannot work on vectors of this dimension."""
+        self.compressor.check(dimension)
+        if self.compressor.phi(dimension) >= 1:
+            raise InputError(
+                f"compressor: not contractive for d = {dimension}, the error may be as large as the vector; "
+                "use more bits, or algorithm.kind = 'compressed-gradient-tracking', which damps it"
+            )
 
     @abstractmethod
     def start(self, objective: Objective, x: Floats) -> State: ...
@@ -93,6 +116,31 @@ class Algorithm(ABC, Generic[State, Outgoing]):
         noise = self.noise.draw(words(Label.NOISE), rounds)
         dither = unit_uniform(words(Label.DITHER)) if self.compressor.dithered else noise
         return list(zip(noise, dither, strict=True))
+
+
+def pull_and_reference(gamma: float, own: float, neighbours: Sequence[float]) -> Floats:
+    """Mixing of differences to public references. Row PULL is gamma sum_j w_ij (m_j - m_i): a neighbour's
+    message has the weight w_ij, the own one w_ii - 1. Row REFERENCE is m_i."""
+    pull = [gamma * weight for weight in (own - 1.0, *neighbours)]
+    return np.array([pull, [1.0, *[0.0] * len(neighbours)]])
+
+
+def folded(like: Floats, rows: int, stacks: Iterable[tuple[Floats, Vectors]]) -> Floats:
+    """The sums of this round's messages, a row of `mixing` each: (rows, ..., channels, d)."""
+    sums = np.zeros((rows, *like.shape))
+    for weights, messages in stacks:
+        messages.fold(sums, weights)
+    return sums
+
+
+def decayed(alpha: float, decay: float, k: int) -> float:
+    """The step of round k: constant for decay = 0, and like 1 / k otherwise."""
+    return alpha / (1.0 + decay * k)
+
+
+def check_decay(decay: float) -> None:
+    if not 0 <= decay < float("inf"):
+        raise InputError(f"algorithm.decay must be at least 0, not {decay}")
 
 
 def start_point(kind: str, randomness: Randomness, shape: tuple[int, ...]) -> Floats:

@@ -27,13 +27,20 @@ from typing import NamedTuple
 
 import numpy as np
 
-from agent.algorithms.algorithm import X_ROWS, Y_ROWS, Algorithm, X
+from agent.algorithms.algorithm import (
+    PULL,
+    REFERENCE,
+    X_ROWS,
+    Y_ROWS,
+    Algorithm,
+    Limit,
+    X,
+    pull_and_reference,
+)
 from agent.compressors import Floats
 from agent.objectives import Objective
 from agent.randomness import Randomness
 from wire.vectors import Vectors
-
-PULL, REFERENCE = 0, 1
 
 
 class State(NamedTuple):
@@ -49,6 +56,10 @@ class Outgoing(NamedTuple):
 
 @dataclass(frozen=True)
 class CPGT(Algorithm[State, Outgoing]):
+    @property
+    def limit(self) -> Limit:
+        return Limit.SHIFTED
+
     def start(self, objective: Objective, x: Floats) -> State:
         gradient = objective.gradient(x)
         values = np.stack((x, gradient), axis=-2)
@@ -77,11 +88,7 @@ class CPGT(Algorithm[State, Outgoing]):
         return State(values, shared, gradient)
 
     def mixing(self, own: float, neighbours: Sequence[float]) -> Floats:
-        """Rows PULL and REFERENCE.
-
-        sum_j w_ij (m_j - m_i) gives a neighbour's message the weight w_ij and the own one w_ii - 1."""
-        pull = [self.gamma * weight for weight in (own - 1.0, *neighbours)]
-        return np.array([pull, [1.0, *[0.0] * len(neighbours)]])
+        return pull_and_reference(self.gamma, own, neighbours)
 
     def reference(self, state: State) -> Floats:
         reference: Floats = state.shared[REFERENCE, ..., X, :]

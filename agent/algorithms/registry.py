@@ -3,57 +3,96 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import fields
 from typing import Any, NamedTuple
 
 from agent.algorithms.algorithm import Algorithm
+from agent.algorithms.cgt import CompressedGradientTracking
+from agent.algorithms.choco import Choco
 from agent.algorithms.cpgt import CPGT
-from agent.compressors import COMPRESSORS, Identity
+from agent.algorithms.dgd import DistributedGradientDescent
+from agent.algorithms.extra import Extra
+from agent.algorithms.private_dgd import PrivateGradientDescent
+from agent.algorithms.shrinking_range import QuantizedGradientTracking
+from agent.compressors import COMPRESSORS as CONTRACTIVE
+from agent.compressors import Identity
 from agent.errors import InputError
 from agent.noise import LaplaceNoise
+from agent.quantizers import QUANTIZERS
+
+COMPRESSORS: dict[str, type[Any]] = {**CONTRACTIVE, **QUANTIZERS}
 
 
 class Family(NamedTuple):
-    """An algorithm under its own name: whose it is, and which of compression and noise it has."""
+    """An algorithm under its own name: whose it is, and what of the network file it takes."""
 
     source: str
     make: type[Algorithm[Any, Any]]
-    compresses: bool
-    adds_noise: bool
+    limit: str
+    takes_compressor: bool = False
+    takes_gamma: bool = False
+    adds_noise: bool = False
+    quantizes: bool = False  # by a quantizer of its own
 
+    @property
+    def options(self) -> list[str]:
+        """Its own keys of [algorithm], besides kind, alpha and gamma."""
+        return [field.name for field in fields(self.make)[len(fields(Algorithm)) :]]
+
+
+EXACT, SHIFTED = "optimum, linearly", "shifted by the noise on y, linearly"
+DECAYING = "near the optimum; with decay the optimum, like 1/k"
 
 ALGORITHMS: dict[str, Family] = {
-    "cpgt": Family("Xie, Yi, Wang, Cao, Ren", CPGT, compresses=True, adds_noise=True),
-    "diadsp": Family("Ding et al. 2021", CPGT, compresses=False, adds_noise=True),
-    "compressed-gradient-tracking": Family("after Liao et al. 2022", CPGT, compresses=True, adds_noise=False),
-    "gradient-tracking": Family("Qu and Li 2017", CPGT, compresses=False, adds_noise=False),
+    "cpgt": Family(
+        "Xie, Yi, Wang, Cao, Ren", CPGT, SHIFTED, takes_compressor=True, takes_gamma=True, adds_noise=True
+    ),
+    "diadsp": Family("Ding et al. 2021", CPGT, SHIFTED, adds_noise=True),
+    "compressed-gradient-tracking": Family(
+        "Liao et al. 2022", CompressedGradientTracking, EXACT, takes_compressor=True, takes_gamma=True
+    ),
+    "gradient-tracking": Family("Qu and Li 2017", CPGT, EXACT),
+    "quantized-gradient-tracking": Family(
+        "after Kajiyama et al. 2020", QuantizedGradientTracking, EXACT, takes_gamma=True, quantizes=True
+    ),
+    "extra": Family("Shi et al. 2015", Extra, EXACT),
+    "gradient-descent": Family("Nedic and Ozdaglar 2009", DistributedGradientDescent, DECAYING),
+    "choco": Family("Koloskova et al. 2019", Choco, DECAYING, takes_compressor=True, takes_gamma=True),
+    "private-gradient-descent": Family(
+        "Huang et al. 2015", PrivateGradientDescent, "near the optimum", adds_noise=True
+    ),
 }
 
 
-def check_family(kind: str, algorithm: Algorithm[Any, Any]) -> None:
-    """That the algorithm is what its name says."""
-    family = ALGORITHMS[kind]
-    plain = algorithm.gamma == 1.0 and isinstance(algorithm.compressor, Identity)
-    if not (family.compresses or plain):
+def check_family(kind: str, gamma: float, compressor: Any, scales: tuple[float, float]) -> None:
+    """That what is asked for is what the name says."""
+    family, name = ALGORITHMS[kind], f"algorithm.kind = {kind!r}"
+    compressed = not family.takes_compressor and not isinstance(compressor, Identity)
+    if compressed and family.quantizes:
+        raise InputError(f"{name} has a quantizer of its own; leave compressor out, and see algorithm.bits")
+    if compressed or (gamma != 1.0 and not family.takes_gamma):
         raise InputError(
-            f"algorithm.kind = {kind!r} sends uncompressed with gamma = 1; leave compressor and gamma out, "
+            f"{name} sends uncompressed with gamma = 1; leave compressor and gamma out, "
             "or choose a compressed algorithm"
         )
-    if not (family.adds_noise or algorithm.noise.silent):
-        raise InputError(f"algorithm.kind = {kind!r} has no noise; leave noise out, or choose a private one")
+    if any(scales) and not family.adds_noise:
+        raise InputError(f"{name} has no noise; leave noise out, or choose a private one")
+    if any(scales[family.make.channels :]):
+        raise InputError(f"{name} exchanges x alone; leave noise.s_y out")
 
 
 def build_algorithm(parameters: Mapping[str, Any]) -> Algorithm[Any, Any]:
     """The algorithm from the plan's public parameters: algorithm, compressor, noise."""
     try:
-        options = dict(parameters["algorithm"])
+        options, form = dict(parameters["algorithm"]), dict(parameters["compressor"])
         kind = options.pop("kind")
         if kind not in ALGORITHMS:
             raise InputError(f"algorithm.kind = {kind!r} is not known; there are {', '.join(ALGORITHMS)}")
-        shape = dict(parameters["compressor"])
-        compressor = COMPRESSORS[shape.pop("kind")](**shape)
+        compressor = COMPRESSORS[form.pop("kind")](**form)
         s_x, s_y, q = (parameters["noise"][name] for name in ("s_x", "s_y", "q"))
-        algorithm = ALGORITHMS[kind].make(compressor=compressor, noise=LaplaceNoise((s_x, s_y), q), **options)
-        check_family(kind, algorithm)
-        return algorithm
+        check_family(kind, options["gamma"], compressor, (s_x, s_y))
+        make = ALGORITHMS[kind].make
+        noise = LaplaceNoise((s_x, s_y)[: make.channels], q)
+        return make(compressor=compressor, noise=noise, **options)
     except (KeyError, TypeError) as error:
         raise InputError(f"the plan's parameters cannot be used: {error!r}") from None

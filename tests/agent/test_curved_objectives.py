@@ -70,7 +70,7 @@ CASES = {
         "ridge",
         {"scale": 0.5, "l2": 0.3},
         {"A": A, "b": B},
-        lambda x: squares(x) + 0.15 * x @ x,
+        lambda x: squares(x) + float(0.15 * x @ x),
         np.linalg.eigvalsh(A.T @ A)[0] + 0.3,
     ),
     "huber": Case("huber", {"threshold": 1.5, "l2": 0.3, "scale": 0.5}, {"A": A, "b": B}, huber, 0.3),
@@ -82,13 +82,17 @@ CASES = {
         "softmax", {"l2": 0.3, "scale": 0.5, "classes": 3}, {"A": A, "labels": THREE}, softmax, 0.3
     ),
     "quadratic": Case(
-        "quadratic", {}, {"H": H, "b": B[:4]}, lambda x: x @ H @ x / 2 - B[:4] @ x, np.linalg.eigvalsh(H)[0]
+        "quadratic",
+        {},
+        {"H": H, "b": B[:4]},
+        lambda x: float(x @ H @ x / 2 - B[:4] @ x),
+        np.linalg.eigvalsh(H)[0],
     ),
     "diagonal": Case(
         "quadratic",
         {},
         {"H": CURVATURES, "b": B[:4]},
-        lambda x: CURVATURES @ x**2 / 2 - B[:4] @ x,
+        lambda x: float(CURVATURES @ x**2 / 2 - B[:4] @ x),
         0.2,
     ),
     "rotated": Case("quadratic", {}, {"H": CURVATURES, "b": B[:4], "signs": SIGNS}, rotated, 0.2),

@@ -11,6 +11,8 @@ from cpgt import load_network, run
 from tests.system.conftest import Commands, rows_of, sets, summary_of
 
 QUANTIZE = ("compressor.kind=quantize", "compressor.bits=2")
+UNCOMPRESSED = ("compressor.kind=identity", "algorithm.gamma=1.0")
+RING, SILENT = ("graph.kind=ring", "graph.agents=3"), "noise={}"
 CASES = {
     "two agents": (1, ("graph.kind=path", "graph.agents=2", *QUANTIZE)),
     "paper": (2, ()),
@@ -21,6 +23,27 @@ CASES = {
     "random graph, noise of each agent": (
         7,
         ("graph.kind=erdos-renyi", "graph.agents=7", "noise.agents.3.q=0.9", "noise.agents.5.s_y=1.5"),
+    ),
+    "extra": (9, ("graph.kind=path", "graph.agents=3", *UNCOMPRESSED, "algorithm.kind=extra", SILENT)),
+    "choco": (10, (*RING, "algorithm.kind=choco", "algorithm.decay=0.01", SILENT)),
+    "private gradient descent": (
+        11,
+        (*RING, *UNCOMPRESSED, "algorithm.kind=private-gradient-descent", "noise={s_x=1.0, q=0.97}"),
+    ),
+    "compressed gradient tracking, damped": (
+        12,
+        (
+            *RING,
+            "algorithm.kind=compressed-gradient-tracking",
+            "algorithm.damping_x=0.5",
+            "compressor.kind=quantize-unbiased",
+            "compressor.bits=4",
+            SILENT,
+        ),
+    ),
+    "quantized gradient tracking": (
+        13,
+        (*RING, "algorithm.kind=quantized-gradient-tracking", "compressor.kind=identity", SILENT),
     ),
     "large messages": (
         8,

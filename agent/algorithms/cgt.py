@@ -1,0 +1,92 @@
+"""C-GT, compressed gradient tracking (Liao, Li, Huang, Pu 2022), with its damped references.
+
+    q_x    = C(x - h_x)                                       what leaves the agent; the same for y
+    x_hat  = h_x + q_x                                        what a neighbour takes x to be
+    x+     = x + gamma sum_j w_ij (x_hat_j - x_hat_i) - alpha y
+    y+     = y + gamma sum_j w_ij (y_hat_j - y_hat_i) + grad f(x+) - grad f(x)
+    h_x   += damping_x q_x                                    the same for y; alpha_x, alpha_y in the paper
+
+Its compressors need not be contractive: E|C(v) - v|^2 <= c |v|^2 will do, also for c > 1, if C / r is
+contractive for some r, and damping <= 1 / r. An unbiased one has r = 1 + c. With damping 1 it is CPGT
+without noise. It converges linearly to the optimum.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from agent.algorithms.algorithm import (
+    PULL,
+    REFERENCE,
+    X_ROWS,
+    Y_ROWS,
+    Algorithm,
+    X,
+    folded,
+    pull_and_reference,
+)
+from agent.compressors import Floats
+from agent.errors import InputError
+from agent.objectives import Objective
+from agent.randomness import Randomness
+from wire.vectors import Vectors
+
+
+class State(NamedTuple):
+    values: Floats
+    shared: Floats  # gamma sum_j w_ij (h_j - h_i), and h
+    gradient: Floats
+
+
+class Outgoing(NamedTuple):
+    message: Vectors
+
+
+@dataclass(frozen=True)
+class CompressedGradientTracking(Algorithm[State, Outgoing]):
+    damping_x: float = 1.0
+    damping_y: float = 1.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in ("damping_x", "damping_y"):
+            if not 0 < getattr(self, name) <= 1:
+                raise InputError(f"algorithm.{name} must be in (0, 1], not {getattr(self, name)}")
+
+    def check(self, dimension: int) -> None:
+        self.compressor.check(dimension)
+
+    def start(self, objective: Objective, x: Floats) -> State:
+        gradient = objective.gradient(x)
+        values = np.stack((x, gradient), axis=-2)
+        return State(values, np.zeros((2, *values.shape)), gradient)
+
+    def outgoing(self, state: State, k: int, randomness: Randomness) -> Outgoing:
+        _, dither = randomness.draw(k, state.values.shape, self)
+        return Outgoing(self.compressor.compress(state.values - state.shared[REFERENCE], dither))
+
+    def absorb(
+        self,
+        state: State,
+        outgoing: Outgoing,  # noqa: ARG002
+        objective: Objective,
+        stacks: Iterable[tuple[Floats, Vectors]],
+    ) -> State:
+        new = folded(state.values, 2, stacks)
+        values = state.values + (state.shared[PULL] + new[PULL])
+        values[X_ROWS] -= self.alpha * state.values[Y_ROWS]
+        gradient = objective.gradient(values[X_ROWS])
+        values[Y_ROWS] += gradient - state.gradient
+        damping = np.array([[self.damping_x], [self.damping_y]])
+        return State(values, state.shared + damping * new, gradient)
+
+    def mixing(self, own: float, neighbours: Sequence[float]) -> Floats:
+        return pull_and_reference(self.gamma, own, neighbours)
+
+    def reference(self, state: State) -> Floats:
+        reference: Floats = state.shared[REFERENCE, ..., X, :]
+        return reference

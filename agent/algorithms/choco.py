@@ -1,0 +1,89 @@
+"""CHOCO-SGD (Koloskova, Stich, Jaggi 2019) with exact gradients: descend, then gossip compressed differences.
+
+    x_half = x - alpha_k grad f(x),    alpha_k = alpha / (1 + decay k)
+    m      = C(x_half - x^c)                                  what leaves the agent
+    x_j^c += m of j                                           for itself and for every neighbour j
+    x+     = x_half + gamma sum_j w_ij (x_j^c - x_i^c)
+
+With a constant step (decay = 0) it ends at a distance of order alpha from the optimum, with a decaying one it
+converges to it, like 1 / k. One vector a round, any contractive compressor, no noise. Identity and gamma = 1
+is distributed gradient descent that steps before it mixes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+
+from agent.algorithms.algorithm import (
+    PULL,
+    REFERENCE,
+    X_ROWS,
+    Algorithm,
+    Limit,
+    X,
+    check_decay,
+    decayed,
+    pull_and_reference,
+)
+from agent.compressors import Floats
+from agent.objectives import Objective
+from agent.randomness import Randomness
+from wire.vectors import Vectors
+
+
+class State(NamedTuple):
+    values: Floats
+    shared: Floats  # rows PULL and REFERENCE, running sums as in CPGT
+    gradient: Floats
+
+
+class Outgoing(NamedTuple):
+    half: Floats
+    message: Vectors
+
+
+@dataclass(frozen=True)
+class Choco(Algorithm[State, Outgoing]):
+    decay: float = 0.0
+    channels: ClassVar[int] = 1
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_decay(self.decay)
+
+    @property
+    def limit(self) -> Limit:
+        return Limit.OPTIMUM if self.decay else Limit.NEARBY
+
+    def start(self, objective: Objective, x: Floats) -> State:
+        values = x[..., None, :]
+        return State(values, np.zeros((2, *values.shape)), objective.gradient(x)[..., None, :])
+
+    def outgoing(self, state: State, k: int, randomness: Randomness) -> Outgoing:
+        _, dither = randomness.draw(k, state.values.shape, self)
+        half = state.values - decayed(self.alpha, self.decay, k) * state.gradient
+        return Outgoing(half, self.compressor.compress(half - state.shared[REFERENCE], dither))
+
+    def absorb(
+        self,
+        state: State,
+        outgoing: Outgoing,
+        objective: Objective,
+        stacks: Iterable[tuple[Floats, Vectors]],
+    ) -> State:
+        shared = state.shared.copy()
+        for weights, messages in stacks:
+            messages.fold(shared, weights)
+        values = outgoing.half + shared[PULL]
+        return State(values, shared, objective.gradient(values[X_ROWS])[..., None, :])
+
+    def mixing(self, own: float, neighbours: Sequence[float]) -> Floats:
+        return pull_and_reference(self.gamma, own, neighbours)
+
+    def reference(self, state: State) -> Floats:
+        reference: Floats = state.shared[REFERENCE, ..., X, :]
+        return reference

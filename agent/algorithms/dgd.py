@@ -1,0 +1,71 @@
+"""Distributed gradient descent (Nedic and Ozdaglar 2009): mix, then step along the own gradient.
+
+    x_i+ = sum_j w_ij x_j - alpha_k grad f_i(x_i),    alpha_k = alpha / (1 + decay k)
+
+With a constant step (decay = 0) it converges linearly, but to a point at a distance of order alpha from the
+optimum: there, the pull of the neighbours balances a gradient that is not zero. With a decaying step it
+converges to the optimum, at best like 1 / k. One vector a round, uncompressed, no noise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+
+from agent.algorithms.algorithm import X_ROWS, Algorithm, Limit, X, check_decay, decayed, folded
+from agent.compressors import Floats
+from agent.objectives import Objective
+from agent.randomness import Randomness
+from wire.vectors import Dense, Vectors
+
+
+class State(NamedTuple):
+    values: Floats
+    sent: Floats
+
+
+class Outgoing(NamedTuple):
+    message: Vectors
+    step: float
+
+
+@dataclass(frozen=True)
+class DistributedGradientDescent(Algorithm[State, Outgoing]):
+    decay: float = 0.0
+    channels: ClassVar[int] = 1
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_decay(self.decay)
+
+    @property
+    def limit(self) -> Limit:
+        return Limit.OPTIMUM if self.decay else Limit.NEARBY
+
+    def start(self, objective: Objective, x: Floats) -> State:  # noqa: ARG002
+        values = x[..., None, :]
+        return State(values, np.zeros_like(values))
+
+    def outgoing(self, state: State, k: int, randomness: Randomness) -> Outgoing:  # noqa: ARG002
+        return Outgoing(Dense(state.values), decayed(self.alpha, self.decay, k))
+
+    def absorb(
+        self,
+        state: State,
+        outgoing: Outgoing,
+        objective: Objective,
+        stacks: Iterable[tuple[Floats, Vectors]],
+    ) -> State:
+        (values,) = folded(state.values, 1, stacks)
+        values[X_ROWS] -= outgoing.step * objective.gradient(state.values[X_ROWS])
+        return State(values, state.values)
+
+    def mixing(self, own: float, neighbours: Sequence[float]) -> Floats:
+        return np.array([[own, *neighbours]])
+
+    def reference(self, state: State) -> Floats:
+        sent: Floats = state.sent[..., X, :]
+        return sent

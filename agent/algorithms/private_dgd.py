@@ -1,0 +1,89 @@
+"""Differentially private distributed gradient descent (Huang, Mitra, Vaidya 2015).
+
+    m_i  = x_i + eta,    eta ~ Lap(s_x q^k)                   what leaves the agent
+    z_i  = sum_j w_ij m_j                                     the own m_i among them
+    x_i+ = P(z_i - alpha_k grad f_i(z_i)),    alpha_k = alpha step_decay^k
+
+P is the projection on the set that x must lie in, here the ball |x| <= radius: it bounds the gradients, and
+so what one agent's function can change. If |grad f_i| <= G there, the loss of privacy is at most sum_k 2 G
+sqrt(d) alpha_k / (s_x q^(k + 1)), which stays finite over all rounds if step_decay < q. The steps sum to a
+finite length, so it stops near the optimum rather than at it, the nearer the larger the loss may be. One
+vector a round, uncompressed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+
+from agent.algorithms.algorithm import X_ROWS, Algorithm, Limit, X, folded
+from agent.compressors import Floats
+from agent.errors import InputError
+from agent.objectives import Objective
+from agent.randomness import Randomness
+from wire.vectors import Dense, Vectors
+
+
+class State(NamedTuple):
+    values: Floats
+    sent: Floats
+
+
+class Outgoing(NamedTuple):
+    noised: Floats
+    message: Vectors
+    step: float
+
+
+@dataclass(frozen=True)
+class PrivateGradientDescent(Algorithm[State, Outgoing]):
+    step_decay: float = 0.95
+    radius: float = 100.0
+    channels: ClassVar[int] = 1
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 0 < self.step_decay < 1:
+            raise InputError(f"algorithm.step_decay must be in (0, 1), not {self.step_decay}")
+        if not 0 < self.radius < float("inf"):
+            raise InputError(f"algorithm.radius must be positive, not {self.radius}")
+
+    @property
+    def limit(self) -> Limit:
+        return Limit.NEARBY
+
+    def start(self, objective: Objective, x: Floats) -> State:  # noqa: ARG002
+        values = self._project(x)[..., None, :]
+        return State(values, np.zeros_like(values))
+
+    def outgoing(self, state: State, k: int, randomness: Randomness) -> Outgoing:
+        noise, _ = randomness.draw(k, state.values.shape, self)
+        noised = self.noise.add(state.values, noise)
+        return Outgoing(noised, Dense(noised), self.alpha * self.step_decay**k)
+
+    def absorb(
+        self,
+        state: State,
+        outgoing: Outgoing,
+        objective: Objective,
+        stacks: Iterable[tuple[Floats, Vectors]],
+    ) -> State:
+        (mixed,) = folded(state.values, 1, stacks)
+        z = mixed[X_ROWS]
+        x = self._project(z - outgoing.step * objective.gradient(z))
+        return State(x[..., None, :], outgoing.noised)
+
+    def _project(self, x: Floats) -> Floats:
+        length = np.linalg.norm(x, axis=-1, keepdims=True)
+        inside: Floats = x * (self.radius / np.maximum(length, self.radius))
+        return inside
+
+    def mixing(self, own: float, neighbours: Sequence[float]) -> Floats:
+        return np.array([[own, *neighbours]])
+
+    def reference(self, state: State) -> Floats:
+        sent: Floats = state.sent[..., X, :]
+        return sent

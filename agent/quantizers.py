@@ -1,0 +1,47 @@
+"""Compressors that need not be contractive, for algorithms that damp them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from agent.compressors import TINY, Floats
+from agent.errors import InputError
+from wire.payloads import MAX_BITS
+from wire.vectors import Quantized
+
+
+@dataclass(frozen=True)
+class UnbiasedQuantizer:
+    """The unbiased b-bit quantizer; |v|_max is the largest magnitude, s = 2^(b-1), u uniform on [0, 1)^d:
+
+    C(v) = |v|_max / s * sign(v) * floor(s |v_c| / |v|_max + u),   E C(v) = v,
+    E|C(v) - v|^2 <= d / (4 s^2) |v|^2.
+    """
+
+    bits: int
+    dithered: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.bits <= MAX_BITS:
+            raise InputError(f"compressor.bits must be from 1 to {MAX_BITS}, not {self.bits}")
+
+    def check(self, dimension: int) -> None:
+        pass
+
+    def phi(self, dimension: int) -> float:
+        """The constant c of the error c |v|^2, which may be above 1."""
+        return dimension / 4.0**self.bits
+
+    def compress(self, v: Floats, dither: Floats) -> Quantized:
+        steps = 2.0 ** (self.bits - 1)
+        largest = np.abs(v).max(axis=-1, keepdims=True)
+        # less than s by so little that rounding can never lift a level above s
+        levels = v * (steps * (1.0 - 2.0**-50) / (largest + TINY))
+        levels += np.copysign(dither, v)
+        return Quantized(self.bits, largest / steps, np.trunc(levels))
+
+
+QUANTIZERS: dict[str, type[Any]] = {"quantize-unbiased": UnbiasedQuantizer}
