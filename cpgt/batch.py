@@ -113,7 +113,7 @@ def _agent(
     network: Network, agent: int, objective: Objective, randomness: Randomness, shape: tuple[int, int]
 ) -> _Agent:
     algorithm, row = network.algorithm_of(agent), network.topology.row(agent)
-    algorithm.compressor.check(objective.dimension)
+    algorithm.check(objective.dimension)
     peers = [peer for peer in sorted(row) if peer != agent]
     mixing = algorithm.mixing(row[agent], [row[peer] for peer in peers])
     state = algorithm.start(objective, start_point(network.start, randomness, shape))

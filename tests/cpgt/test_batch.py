@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 import cpgt
+from agent.algorithms import ALGORITHMS
 from cpgt.batch import Batch, run_trials
+from cpgt.comparison.variants import variant
 from cpgt.problem import build_objectives, solve
 from cpgt.quadratics import limits
 
@@ -23,6 +25,15 @@ def test_trial_zero_is_the_run_over_the_wire(row: str) -> None:
     error = np.abs(trials.x[:, 0] - wire.x).max(axis=(1, 2)) / np.abs(wire.x).max(axis=(1, 2))
     assert error.max() < 1e-9
     np.testing.assert_allclose(trials.noise[0], wire.eta_y.sum(axis=(0, 1)), rtol=1e-9)
+
+
+@pytest.mark.parametrize("kind", ALGORITHMS)
+def test_every_algorithm_runs_in_a_batch(kind: str) -> None:
+    network = variant(cpgt.load_network("paper"), kind)
+    wire = cpgt.run(network, rounds=100, seed=SEED)
+    trials = run_trials(network, build_objectives(network, {}), trials=2, rounds=100, seed=SEED)
+    np.testing.assert_allclose(trials.x[:, 0], wire.x, rtol=1e-9, atol=1e-9 * np.abs(wire.x).max())
+    assert np.abs(trials.x[-1, 0] - trials.x[-1, 1]).max() > 0
 
 
 def test_trials_are_the_same_in_any_portion_and_differ_from_each_other() -> None:
