@@ -24,7 +24,7 @@ from cpgt.tables import Check, write_csv
 
 DECAYS = tuple(round(0.18 + 0.08 * i, 2) for i in range(10))
 SCALE = 5.0
-VANISHED = 1e-14  # of the first noise
+VANISHED = 1e-9  # of the first noise: what is left out is nothing beside errors of 1 %
 CONFIDENCE = 0.95  # of the intervals shown
 HALF = float(-ndtri((1 - CONFIDENCE) / 2))  # of their width, in standard errors
 DOUBT = 0.01  # chance that the check on all decays together fails although nothing is wrong

@@ -99,7 +99,12 @@ def draw(cases: Sequence[Case], out: Path) -> None:
             tail = np.arange(ROUNDS // 2, ROUNDS + 1)
             guide = case.error[-1] * radius ** (tail - ROUNDS)
             right.semilogy(
-                tail, guide, color="0.6", lw=4, zorder=0, label=None if i else "slope: spectral radius"
+                tail,
+                guide,
+                color="0.6",
+                lw=4,
+                zorder=0,
+                label="slope: spectral radius" if i == len(cases) - 1 else None,
             )
         left.axvline(1, color="0.4", lw=1)
         left.set(xlabel="spectral radius of one round of DiaDSP", ylabel="share of draws", xscale="log")
