@@ -84,10 +84,13 @@ class Participant:
 
     @property
     def change(self) -> float:
-        """The norm of the last message: how far the public references moved."""
+        """How far what the neighbours know has moved in the last round."""
         if not self.round:
             return 0.0
-        return float(np.linalg.norm(self._decode([self._payload]).dense()))
+        message = self._decode([self._payload]).dense()
+        if not self._algorithm.sends_differences and self._retained[0]:
+            message = message - self._decode([decode_data(self._retained[0])[2]]).dense()
+        return float(np.linalg.norm(message))
 
     @property
     def waiting_for(self) -> list[int]:

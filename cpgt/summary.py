@@ -89,11 +89,10 @@ def observed_residual(
     rounds = min(len(trace["x"]) for trace in loaded) - 1
     x = np.stack([trace["x"][rounds] for trace in loaded])
     optimum = solve(objectives)
-    distances = {
-        "distance_to_optimum": np.linalg.norm(x - optimum),
-        "distance_to_mean": np.linalg.norm(x - x.mean(axis=0)),
-    }
-    if where is not Limit.NEARBY:
+    distances = {"distance_to_optimum": np.linalg.norm(x - optimum)}
+    if where is Limit.NEARBY:
+        distances["distance_to_mean"] = np.linalg.norm(x - x.mean(axis=0))
+    else:
         noise = np.sum([trace["eta_y"][:rounds].sum(axis=0) for trace in loaded], axis=0)
         limit = solve(objectives, noise) if where is Limit.SHIFTED else optimum
         distances["distance_to_limit"] = np.linalg.norm(x - limit)
@@ -145,7 +144,7 @@ def show(summary: dict[str, Any], out: Path, console: Console) -> None:
 OBSERVED = (
     ("distance_to_limit", "agents to their limit", "|x(K) - x_inf|: convergence"),
     ("limit_to_optimum", "limit to the optimum", "|x_inf - x*|: the price of the noise"),
-    ("distance_to_optimum", "agents to the optimum", "|x(K) - x*|: both together"),
+    ("distance_to_optimum", "agents to the optimum", "|x(K) - x*|: all in all"),
     ("distance_to_mean", "agents to their mean", "how far they agree"),
 )
 

@@ -60,6 +60,7 @@ class Algorithm(ABC, Generic[State, Outgoing]):
     compressor: Compressor
     noise: LaplaceNoise
     channels: ClassVar[int] = 2
+    sends_differences: ClassVar[bool] = True  # to what the neighbours know already; otherwise x itself
 
     def __post_init__(self) -> None:
         if not 0 < self.alpha < float("inf"):

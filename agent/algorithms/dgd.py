@@ -36,6 +36,7 @@ class Outgoing(NamedTuple):
 class DistributedGradientDescent(Algorithm[State, Outgoing]):
     decay: float = 0.0
     channels: ClassVar[int] = 1
+    sends_differences: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         super().__post_init__()

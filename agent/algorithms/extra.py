@@ -37,6 +37,7 @@ class Outgoing(NamedTuple):
 @dataclass(frozen=True)
 class Extra(Algorithm[State, Outgoing]):
     channels: ClassVar[int] = 1
+    sends_differences: ClassVar[bool] = False
 
     def start(self, objective: Objective, x: Floats) -> State:  # noqa: ARG002
         return State(x[..., None, :], None, None, None)

@@ -43,6 +43,7 @@ class PrivateGradientDescent(Algorithm[State, Outgoing]):
     step_decay: float = 0.95
     radius: float = 100.0
     channels: ClassVar[int] = 1
+    sends_differences: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         super().__post_init__()

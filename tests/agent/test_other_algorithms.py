@@ -26,7 +26,7 @@ FOUR_BITS = {"kind": "quantize", "bits": 4}
 UNBIASED = {"kind": "quantize-unbiased", "bits": 3}
 
 
-SECTIONS: tuple[str, ...] = ("compressor", "noise", "graph")
+SECTIONS: tuple[str, ...] = ("compressor", "noise", "graph", "stop", "rounds")
 
 
 def network_of(kind: str, /, **tables: Any) -> cpgt.Network:
@@ -334,7 +334,8 @@ def test_damping_is_what_makes_a_compressor_that_is_not_contractive_work() -> No
     for damping in (1.0, 0.3):
         changes = (
             "synthetic.dimension=500", "compressor.kind=quantize-unbiased", "compressor.bits=1",
-            "algorithm.alpha=0.1", "algorithm.gamma=0.1", f"algorithm.damping_x={damping}", f"algorithm.damping_y={damping}",
+            "algorithm.alpha=0.1", "algorithm.gamma=0.1",
+            f"algorithm.damping_x={damping}", f"algorithm.damping_y={damping}",
         )  # fmt: skip
         network = cpgt.load_network("quadratic", changes)
         optimum = solve(build_objectives(network, {}))
@@ -417,6 +418,14 @@ def test_the_public_result_is_what_the_neighbours_were_told(kind: str) -> None:
     result = cpgt.run(network, PROBLEM.objectives, rounds=1, seed=SEED)
     damping = getattr(algorithm, "damping_x", 1.0)
     np.testing.assert_allclose(result.references[0], damping * sent, rtol=1e-15)
+
+
+@pytest.mark.parametrize("kind", ["extra", "gradient-descent", "choco", "gradient-tracking"])
+def test_a_run_may_stop_when_what_is_public_moves_no_more(kind: str) -> None:
+    network = network_of(kind, alpha=0.1, stop={"change": 1e-6}, rounds=4000)
+    result = cpgt.run(network, PROBLEM.objectives, seed=SEED)
+    assert 100 < result.rounds < 2000
+    assert np.abs(result.x[-1] - result.x[-2]).max() < 1e-6
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
+from agent.algorithms import ALGORITHMS
 from cpgt.cli import main
 
 
@@ -76,3 +77,14 @@ def test_an_agent_process_does_not_load_what_it_does_not_need() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[] True"
+
+
+def test_every_algorithm_has_its_row() -> None:
+    done = CliRunner(env={"COLUMNS": "200"}).invoke(main, ["algorithms"])
+    assert done.exit_code == 0
+    rows = [line for line in done.output.splitlines() if line.startswith("│")]
+    for name, family in ALGORITHMS.items():
+        (row,) = (line for line in rows if line.split()[1] == name)
+        assert family.source in row
+        assert ("NO" in row.split()) == (not family.adds_noise)
+    assert "Liao et al. 2022" in done.output

@@ -46,6 +46,20 @@ def test_an_observed_run_and_its_comparison(observed: tuple[Path, str]) -> None:
     assert not list((out / "uncompressed").rglob("*.npz")), "the twin must not touch data"
 
 
+def test_an_algorithm_that_ends_near_the_optimum_says_no_more_than_it_knows(
+    cpgt: Commands, tmp_path: Path
+) -> None:
+    changes = ("graph.kind=ring", "graph.agents=3", "algorithm.kind=choco", "noise={}", "rounds=60")
+    done = cpgt.run("run", "paper", *sets(*changes), "--seed", "3", "--observe", "--out", tmp_path / "run")
+    assert done.returncode == 0, done.stderr
+    summary = summary_of(tmp_path / "run")
+    assert summary["residual"]["observed"].keys() == {"distance_to_optimum", "distance_to_mean"}
+    assert "agents to their limit" not in done.stdout
+    assert "no noise (algorithm 'choco' adds none)" in done.stdout
+    # six directed edges, one uncompressed vector of ten numbers on each, and little besides
+    assert 6 * 80 <= summary["uncompressed"]["per_round"]["payload"] < 6 * 90
+
+
 def test_residuals_follow_from_the_files(observed: tuple[Path, str]) -> None:
     out, printed = observed
     objectives = build_objectives(load_network(str(out / "network.toml")), {})
