@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import ClassVar, Generic, Protocol, TypeVar
+from typing import ClassVar, Generic, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -23,8 +23,10 @@ from agent.randomness import Label, Randomness, Rounds, Words, unit_uniform
 from wire.vectors import Vectors
 
 X, Y = 0, 1
-PULL, REFERENCE = 0, 1
 X_ROWS, Y_ROWS = (..., X, slice(None)), (..., Y, slice(None))
+
+
+Stacks: TypeAlias = Iterable[tuple[Floats, Vectors]]
 
 
 class AnyState(Protocol):
@@ -89,13 +91,7 @@ class Algorithm(ABC, Generic[State, Outgoing]):
         """The message of round k, and whatever `absorb` needs to know of how it was made."""
 
     @abstractmethod
-    def absorb(
-        self,
-        state: State,
-        outgoing: Outgoing,
-        objective: Objective,
-        stacks: Iterable[tuple[Floats, Vectors]],
-    ) -> State:
+    def absorb(self, state: State, outgoing: Outgoing, objective: Objective, stacks: Stacks) -> State:
         """The next state. `stacks` are all messages of the round as decoded, the agent's own among them, with
         their columns of `mixing`; their order matters for rounding only, so callers keep it fixed."""
 
@@ -117,31 +113,6 @@ class Algorithm(ABC, Generic[State, Outgoing]):
         noise = self.noise.draw(words(Label.NOISE), rounds)
         dither = unit_uniform(words(Label.DITHER)) if self.compressor.dithered else noise
         return list(zip(noise, dither, strict=True))
-
-
-def pull_and_reference(gamma: float, own: float, neighbours: Sequence[float]) -> Floats:
-    """Mixing of differences to public references. Row PULL is gamma sum_j w_ij (m_j - m_i): a neighbour's
-    message has the weight w_ij, the own one w_ii - 1. Row REFERENCE is m_i."""
-    pull = [gamma * weight for weight in (own - 1.0, *neighbours)]
-    return np.array([pull, [1.0, *[0.0] * len(neighbours)]])
-
-
-def folded(like: Floats, rows: int, stacks: Iterable[tuple[Floats, Vectors]]) -> Floats:
-    """The sums of this round's messages, a row of `mixing` each: (rows, ..., channels, d)."""
-    sums = np.zeros((rows, *like.shape))
-    for weights, messages in stacks:
-        messages.fold(sums, weights)
-    return sums
-
-
-def decayed(alpha: float, decay: float, k: int) -> float:
-    """The step of round k: constant for decay = 0, and like 1 / k otherwise."""
-    return alpha / (1.0 + decay * k)
-
-
-def check_decay(decay: float) -> None:
-    if not 0 <= decay < float("inf"):
-        raise InputError(f"algorithm.decay must be at least 0, not {decay}")
 
 
 def start_point(kind: str, randomness: Randomness, shape: tuple[int, ...]) -> Floats:

@@ -13,22 +13,13 @@ without noise. It converges linearly to the optimum.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
-from agent.algorithms.algorithm import (
-    PULL,
-    REFERENCE,
-    X_ROWS,
-    Y_ROWS,
-    Algorithm,
-    X,
-    folded,
-    pull_and_reference,
-)
+from agent.algorithms.algorithm import X_ROWS, Y_ROWS, Stacks
+from agent.algorithms.schemes import PULL, REFERENCE, SendsDifferences, folded
 from agent.compressors import Floats
 from agent.errors import InputError
 from agent.objectives import Objective
@@ -47,7 +38,7 @@ class Outgoing(NamedTuple):
 
 
 @dataclass(frozen=True)
-class CompressedGradientTracking(Algorithm[State, Outgoing]):
+class CompressedGradientTracking(SendsDifferences[State, Outgoing]):
     damping_x: float = 1.0
     damping_y: float = 1.0
 
@@ -69,13 +60,7 @@ class CompressedGradientTracking(Algorithm[State, Outgoing]):
         _, dither = randomness.draw(k, state.values.shape, self)
         return Outgoing(self.compressor.compress(state.values - state.shared[REFERENCE], dither))
 
-    def absorb(
-        self,
-        state: State,
-        outgoing: Outgoing,  # noqa: ARG002
-        objective: Objective,
-        stacks: Iterable[tuple[Floats, Vectors]],
-    ) -> State:
+    def absorb(self, state: State, outgoing: Outgoing, objective: Objective, stacks: Stacks) -> State:  # noqa: ARG002
         new = folded(state.values, 2, stacks)
         values = state.values + (state.shared[PULL] + new[PULL])
         values[X_ROWS] -= self.alpha * state.values[Y_ROWS]
@@ -83,10 +68,3 @@ class CompressedGradientTracking(Algorithm[State, Outgoing]):
         values[Y_ROWS] += gradient - state.gradient
         damping = np.array([[self.damping_x], [self.damping_y]])
         return State(values, state.shared + damping * new, gradient)
-
-    def mixing(self, own: float, neighbours: Sequence[float]) -> Floats:
-        return pull_and_reference(self.gamma, own, neighbours)
-
-    def reference(self, state: State) -> Floats:
-        reference: Floats = state.shared[REFERENCE, ..., X, :]
-        return reference

@@ -12,23 +12,13 @@ is distributed gradient descent that steps before it mixes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from agent.algorithms.algorithm import (
-    PULL,
-    REFERENCE,
-    X_ROWS,
-    Algorithm,
-    Limit,
-    X,
-    check_decay,
-    decayed,
-    pull_and_reference,
-)
+from agent.algorithms.algorithm import X_ROWS, Stacks
+from agent.algorithms.schemes import PULL, REFERENCE, Decaying, SendsDifferences
 from agent.compressors import Floats
 from agent.objectives import Objective
 from agent.randomness import Randomness
@@ -47,17 +37,8 @@ class Outgoing(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Choco(Algorithm[State, Outgoing]):
-    decay: float = 0.0
+class Choco(Decaying[State, Outgoing], SendsDifferences[State, Outgoing]):
     channels: ClassVar[int] = 1
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_decay(self.decay)
-
-    @property
-    def limit(self) -> Limit:
-        return Limit.OPTIMUM if self.decay else Limit.NEARBY
 
     def start(self, objective: Objective, x: Floats) -> State:
         values = x[..., None, :]
@@ -65,25 +46,12 @@ class Choco(Algorithm[State, Outgoing]):
 
     def outgoing(self, state: State, k: int, randomness: Randomness) -> Outgoing:
         _, dither = randomness.draw(k, state.values.shape, self)
-        half = state.values - decayed(self.alpha, self.decay, k) * state.gradient
+        half = state.values - self.step(k) * state.gradient
         return Outgoing(half, self.compressor.compress(half - state.shared[REFERENCE], dither))
 
-    def absorb(
-        self,
-        state: State,
-        outgoing: Outgoing,
-        objective: Objective,
-        stacks: Iterable[tuple[Floats, Vectors]],
-    ) -> State:
+    def absorb(self, state: State, outgoing: Outgoing, objective: Objective, stacks: Stacks) -> State:
         shared = state.shared.copy()
         for weights, messages in stacks:
             messages.fold(shared, weights)
         values = outgoing.half + shared[PULL]
         return State(values, shared, objective.gradient(values[X_ROWS])[..., None, :])
-
-    def mixing(self, own: float, neighbours: Sequence[float]) -> Floats:
-        return pull_and_reference(self.gamma, own, neighbours)
-
-    def reference(self, state: State) -> Floats:
-        reference: Floats = state.shared[REFERENCE, ..., X, :]
-        return reference

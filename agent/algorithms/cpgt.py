@@ -21,22 +21,13 @@ Li 2017).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
-from agent.algorithms.algorithm import (
-    PULL,
-    REFERENCE,
-    X_ROWS,
-    Y_ROWS,
-    Algorithm,
-    Limit,
-    X,
-    pull_and_reference,
-)
+from agent.algorithms.algorithm import X_ROWS, Y_ROWS, Limit, Stacks
+from agent.algorithms.schemes import PULL, REFERENCE, SendsDifferences
 from agent.compressors import Floats
 from agent.objectives import Objective
 from agent.randomness import Randomness
@@ -55,7 +46,7 @@ class Outgoing(NamedTuple):
 
 
 @dataclass(frozen=True)
-class CPGT(Algorithm[State, Outgoing]):
+class CPGT(SendsDifferences[State, Outgoing]):
     @property
     def limit(self) -> Limit:
         return Limit.SHIFTED
@@ -70,13 +61,7 @@ class CPGT(Algorithm[State, Outgoing]):
         noised = self.noise.add(state.values, noise)
         return Outgoing(noised, self.compressor.compress(noised - state.shared[REFERENCE], dither))
 
-    def absorb(
-        self,
-        state: State,
-        outgoing: Outgoing,
-        objective: Objective,
-        stacks: Iterable[tuple[Floats, Vectors]],
-    ) -> State:
+    def absorb(self, state: State, outgoing: Outgoing, objective: Objective, stacks: Stacks) -> State:
         shared = state.shared.copy()
         for weights, messages in stacks:
             messages.fold(shared, weights)
@@ -86,13 +71,6 @@ class CPGT(Algorithm[State, Outgoing]):
         gradient = objective.gradient(x)
         y += gradient - state.gradient
         return State(values, shared, gradient)
-
-    def mixing(self, own: float, neighbours: Sequence[float]) -> Floats:
-        return pull_and_reference(self.gamma, own, neighbours)
-
-    def reference(self, state: State) -> Floats:
-        reference: Floats = state.shared[REFERENCE, ..., X, :]
-        return reference
 
     def eta_y(self, state: State, outgoing: Outgoing) -> Floats:
         eta: Floats = outgoing.noised[Y_ROWS] - state.values[Y_ROWS]

@@ -9,13 +9,13 @@ converges to the optimum, at best like 1 / k. One vector a round, uncompressed, 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from agent.algorithms.algorithm import X_ROWS, Algorithm, Limit, X, check_decay, decayed, folded
+from agent.algorithms.algorithm import X_ROWS, Stacks
+from agent.algorithms.schemes import Decaying, SendsX, folded
 from agent.compressors import Floats
 from agent.objectives import Objective
 from agent.randomness import Randomness
@@ -33,40 +33,15 @@ class Outgoing(NamedTuple):
 
 
 @dataclass(frozen=True)
-class DistributedGradientDescent(Algorithm[State, Outgoing]):
-    decay: float = 0.0
-    channels: ClassVar[int] = 1
-    sends_differences: ClassVar[bool] = False
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_decay(self.decay)
-
-    @property
-    def limit(self) -> Limit:
-        return Limit.OPTIMUM if self.decay else Limit.NEARBY
-
+class DistributedGradientDescent(Decaying[State, Outgoing], SendsX[State, Outgoing]):
     def start(self, objective: Objective, x: Floats) -> State:  # noqa: ARG002
         values = x[..., None, :]
         return State(values, np.zeros_like(values))
 
     def outgoing(self, state: State, k: int, randomness: Randomness) -> Outgoing:  # noqa: ARG002
-        return Outgoing(Dense(state.values), decayed(self.alpha, self.decay, k))
+        return Outgoing(Dense(state.values), self.step(k))
 
-    def absorb(
-        self,
-        state: State,
-        outgoing: Outgoing,
-        objective: Objective,
-        stacks: Iterable[tuple[Floats, Vectors]],
-    ) -> State:
+    def absorb(self, state: State, outgoing: Outgoing, objective: Objective, stacks: Stacks) -> State:
         (values,) = folded(state.values, 1, stacks)
         values[X_ROWS] -= outgoing.step * objective.gradient(state.values[X_ROWS])
         return State(values, state.values)
-
-    def mixing(self, own: float, neighbours: Sequence[float]) -> Floats:
-        return np.array([[own, *neighbours]])
-
-    def reference(self, state: State) -> Floats:
-        sent: Floats = state.sent[..., X, :]
-        return sent

@@ -10,13 +10,13 @@ uncompressed, no noise. What an agent needs of W x(k), it keeps for the next rou
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from agent.algorithms.algorithm import X_ROWS, Algorithm, X, folded
+from agent.algorithms.algorithm import X_ROWS, Stacks
+from agent.algorithms.schemes import SendsX, folded
 from agent.compressors import Floats
 from agent.objectives import Objective
 from agent.randomness import Randomness
@@ -25,9 +25,9 @@ from wire.vectors import Dense, Vectors
 
 class State(NamedTuple):
     values: Floats
-    before: Floats | None  # x one round ago,
-    mixed: Floats | None  # sum_j w_ij x_j one round ago,
-    gradient: Floats | None  # and the gradient there
+    sent: Floats
+    past: Floats  # (I + W) / 2 x of the round before; x(0) at first, so that x(1) comes out as above
+    gradient: Floats
 
 
 class Outgoing(NamedTuple):
@@ -35,36 +35,17 @@ class Outgoing(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Extra(Algorithm[State, Outgoing]):
-    channels: ClassVar[int] = 1
-    sends_differences: ClassVar[bool] = False
-
+class Extra(SendsX[State, Outgoing]):
     def start(self, objective: Objective, x: Floats) -> State:  # noqa: ARG002
-        return State(x[..., None, :], None, None, None)
+        values = x[..., None, :]
+        return State(values, np.zeros_like(values), values, np.zeros_like(values))
 
     def outgoing(self, state: State, k: int, randomness: Randomness) -> Outgoing:  # noqa: ARG002
         return Outgoing(Dense(state.values))
 
-    def absorb(
-        self,
-        state: State,
-        outgoing: Outgoing,  # noqa: ARG002
-        objective: Objective,
-        stacks: Iterable[tuple[Floats, Vectors]],
-    ) -> State:
+    def absorb(self, state: State, outgoing: Outgoing, objective: Objective, stacks: Stacks) -> State:  # noqa: ARG002
         (mixed,) = folded(state.values, 1, stacks)
         gradient = objective.gradient(state.values[X_ROWS])[..., None, :]
-        if state.before is None or state.mixed is None or state.gradient is None:
-            values = mixed - self.alpha * gradient
-        else:
-            values = state.values + mixed - (state.before + state.mixed) / 2
-            values -= self.alpha * (gradient - state.gradient)
-        return State(values, state.values, mixed, gradient)
-
-    def mixing(self, own: float, neighbours: Sequence[float]) -> Floats:
-        return np.array([[own, *neighbours]])
-
-    def reference(self, state: State) -> Floats:
-        sent = np.zeros_like(state.values) if state.before is None else state.before
-        reference: Floats = sent[..., X, :]
-        return reference
+        both = state.values + mixed
+        values = both - state.past - self.alpha * (gradient - state.gradient)
+        return State(values, state.values, both / 2, gradient)

@@ -13,13 +13,13 @@ vector a round, uncompressed.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from agent.algorithms.algorithm import X_ROWS, Algorithm, Limit, X, folded
+from agent.algorithms.algorithm import X_ROWS, Limit, Stacks
+from agent.algorithms.schemes import SendsX, folded
 from agent.compressors import Floats
 from agent.errors import InputError
 from agent.objectives import Objective
@@ -39,11 +39,9 @@ class Outgoing(NamedTuple):
 
 
 @dataclass(frozen=True)
-class PrivateGradientDescent(Algorithm[State, Outgoing]):
+class PrivateGradientDescent(SendsX[State, Outgoing]):
     step_decay: float = 0.95
     radius: float = 100.0
-    channels: ClassVar[int] = 1
-    sends_differences: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -65,13 +63,7 @@ class PrivateGradientDescent(Algorithm[State, Outgoing]):
         noised = self.noise.add(state.values, noise)
         return Outgoing(noised, Dense(noised), self.alpha * self.step_decay**k)
 
-    def absorb(
-        self,
-        state: State,
-        outgoing: Outgoing,
-        objective: Objective,
-        stacks: Iterable[tuple[Floats, Vectors]],
-    ) -> State:
+    def absorb(self, state: State, outgoing: Outgoing, objective: Objective, stacks: Stacks) -> State:
         (mixed,) = folded(state.values, 1, stacks)
         z = mixed[X_ROWS]
         x = self._project(z - outgoing.step * objective.gradient(z))
@@ -81,10 +73,3 @@ class PrivateGradientDescent(Algorithm[State, Outgoing]):
         length = np.linalg.norm(x, axis=-1, keepdims=True)
         inside: Floats = x * (self.radius / np.maximum(length, self.radius))
         return inside
-
-    def mixing(self, own: float, neighbours: Sequence[float]) -> Floats:
-        return np.array([[own, *neighbours]])
-
-    def reference(self, state: State) -> Floats:
-        sent: Floats = state.sent[..., X, :]
-        return sent

@@ -20,8 +20,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from agent.algorithms.algorithm import REFERENCE, Limit
+from agent.algorithms.algorithm import Limit
 from agent.algorithms.cpgt import CPGT, Outgoing, State
+from agent.algorithms.schemes import REFERENCE
 from agent.errors import InputError
 from agent.randomness import Randomness
 from wire.payloads import MAX_BITS

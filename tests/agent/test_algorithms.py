@@ -9,8 +9,8 @@ import pytest
 
 import cpgt
 from agent.algorithms import X, Y, build_algorithm, start_point
-from agent.algorithms.algorithm import REFERENCE
 from agent.algorithms.cpgt import State
+from agent.algorithms.schemes import REFERENCE
 from agent.errors import DivergedError, InputError
 from agent.objectives import Objective
 from agent.randomness import Drawer, Randomness, seeded_secret

@@ -48,14 +48,16 @@ def run(network: cpgt.Network, rounds: int = ROUNDS, problem: Quadratics = PROBL
     return cpgt.run(network, problem.objectives, rounds=rounds, seed=SEED).x
 
 
-def drawn(network: cpgt.Network, rounds: int = ROUNDS, d: int = D) -> tuple[Array, Array]:
+def drawn(network: cpgt.Network) -> tuple[Array, Array]:
     """Noise and dithers of all agents, (K, n, channels, d) each."""
-    each = []
+    noise, dithers = [], []
     for agent in network.agents:
         randomness, algorithm = Randomness(seeded_secret(SEED, agent)), network.algorithm_of(agent)
-        each.append([randomness.draw(k, (algorithm.channels, d), algorithm) for k in range(rounds)])
-    noise, dither = np.moveaxis(np.array(each), (2, 1), (0, 1))
-    return noise, dither
+        zero = np.zeros((algorithm.channels, D))
+        draws = [randomness.draw(k, zero.shape, algorithm) for k in range(ROUNDS)]
+        noise.append([algorithm.noise.add(zero, eta) for eta, _ in draws])
+        dithers.append([dither for _, dither in draws])
+    return np.array(noise).swapaxes(0, 1), np.array(dithers).swapaxes(0, 1)
 
 
 def residuals(x: Array, limit: Array) -> Array:
