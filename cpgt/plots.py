@@ -38,8 +38,9 @@ NO_DATES = {"pdf": {"CreationDate": None}, "png": {"Software": None}}  # the sam
 
 
 def look(index: int) -> dict[str, Any]:
-    """Colour and dashes of the index-th curve."""
-    return {"color": COLOURS[index % len(COLOURS)], "linestyle": DASHES[index % len(DASHES)]}
+    """Colour and dashes of the index-th curve: 49 in all."""
+    again, colour = divmod(index, len(COLOURS))
+    return {"color": COLOURS[colour], "linestyle": DASHES[(colour + again) % len(DASHES)]}
 
 
 def marked(index: int) -> dict[str, Any]:
@@ -48,19 +49,22 @@ def marked(index: int) -> dict[str, Any]:
 
 
 @contextmanager
-def figure(folder: Path, name: str, *, panels: int = 1, note: str = "") -> Iterator[list[Axes]]:
+def figure(
+    folder: Path, name: str, *, panels: int = 1, wide: float = 1.0, note: str = ""
+) -> Iterator[list[Axes]]:
     """A row of panels to draw on; at the end it is written to `folder` as name.pdf and name.png.
 
-    `note` is printed small below: what a reader of the figure alone must know."""
+    `wide` is a panel's width in those of an ordinary one: more leaves room for a legend beside it. `note` is
+    printed small below: what a reader of the figure alone must know."""
     import matplotlib
     from matplotlib.figure import Figure
 
     with matplotlib.rc_context(STYLE):
-        drawing = Figure(figsize=(WIDTH * panels, HEIGHT), layout="constrained")
+        drawing = Figure(figsize=(WIDTH * wide * panels, HEIGHT), layout="constrained")
         axes = drawing.subplots(1, panels, squeeze=False)
         yield list(axes[0])
         if note:
-            drawing.supxlabel(_balanced(note, 100 * panels), fontsize=7, color="0.35")
+            drawing.supxlabel(_balanced(note, round(100 * wide * panels)), fontsize=7, color="0.35")
         for kind, metadata in NO_DATES.items():
             drawing.savefig(folder / f"{name}.{kind}", dpi=150, metadata=metadata)
 

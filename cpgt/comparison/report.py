@@ -99,13 +99,13 @@ def draw(entries: Sequence[Entry], question: Question, out: Path) -> None:
     steps = f"tuned over {tuning.BUDGET} settings each" if question.tune else "as given"
     note = f"NOT PRIVATE ({NOT_PRIVATE}). Step sizes {steps}."
     for name, label in AXES.items():
-        with figure(out, name, note=note) as (axes,):
+        with figure(out, name, wide=1.4, note=note) as (axes,):
             for i, entry in enumerate(entries):
                 if entry.run:
                     axes.semilogy(_along(entry.run, name), entry.residual, label=entry.kind, **look(i))
             axes.axhline(question.target, color="0.4", lw=1, linestyle=":", label="target")
             axes.set(xlabel=label, ylabel=r"$\|x(k) - x^*\|_F \,/\, \|x(0) - x^*\|_F$")
-            axes.legend()
+            axes.legend(loc="upper left", bbox_to_anchor=(1, 1))
 
 
 def _along(run: ProcessRun, name: str) -> Floats:
