@@ -70,7 +70,7 @@ class _Portion(Randomness):
     short streams would cost more than the rounds that they are for."""
 
     def __init__(self, secret: bytes, first: int) -> None:
-        super().__init__(secret)
+        super().__init__(secret, first)
         self._with_0, self._others = first == 0, Randomness(secret, first_trial=max(first, 1))
 
     def words(self, label: Label, block: int, shape: tuple[int, ...]) -> Words:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import signal
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
@@ -66,7 +67,9 @@ def _pool() -> Iterator[ProcessPoolExecutor]:
     os.environ.update(dict.fromkeys(names, "1"))
     try:
         context = multiprocessing.get_context("spawn")
-        with ProcessPoolExecutor(os.cpu_count(), context) as pool:
+        # Ctrl-C reaches workers too; they end without a word, and the parent says what there is to say
+        silent = (signal.signal, (signal.SIGINT, signal.SIG_DFL))
+        with ProcessPoolExecutor(os.cpu_count(), context, *silent) as pool:
             yield pool
     finally:
         for name, value in before.items():
