@@ -87,7 +87,7 @@ def run(
     folder = _new_folder(out, model.name)
     experiment = Experiment(seed, observe)
     console = Console(quiet=quiet)
-    sys.exit(run_here(model, folder, experiment, console, search=_search(network), comparing=compare))
+    sys.exit(run_here(model, folder, experiment, console, search=_own_code(network), comparing=compare))
 
 
 @main.command()
@@ -171,6 +171,59 @@ def agent(
 
 
 @main.command()
+@click.argument("network")
+@click.option("--algorithms", default="", metavar="NAME,NAME,...", help="Which to compare. [all]")
+@click.option("--tune", is_flag=True, help="Choose step sizes by a grid, the same budget for all.")
+@click.option("--target", type=click.FloatRange(min=0, min_open=True), default=1e-3, show_default=True,
+              help="Residual to reach, of the one at the start.")  # fmt: skip
+@_rounds
+@_out
+@click.option("--set", "overrides", multiple=True, metavar="[NAME:]KEY.PATH=VALUE",
+              help="Change a key of the network, for all algorithms or for one.")  # fmt: skip
+@click.option("--seed", type=int, default=1, show_default=True, help="Of all randomness. NOT PRIVATE.")
+@_quiet
+def compare(
+    network: str, algorithms: str, tune: bool, target: float, rounds: int | None, out: Path | None,
+    overrides: tuple[str, ...], seed: int, quiet: bool,
+) -> None:  # fmt: skip
+    """Run NETWORK by several algorithms, every agent a process: residual against rounds, bytes and time."""
+    from rich.console import Console
+
+    from cpgt.comparison.compare import compare as make
+    from cpgt.comparison.report import Question
+    from cpgt.comparison.variants import read_algorithms, split_overrides, variant
+
+    kinds = read_algorithms(algorithms)
+    common, own = split_overrides(overrides, kinds)
+    model = _load(network, tuple(common), rounds)
+    variants = {kind: variant(model, kind, own[kind]) for kind in kinds}
+    search = _own_code(network)
+    folder = _new_folder(out, f"compare-{model.name}")
+    make(variants, Question(target, seed, tune, search), folder, Console(quiet=quiet))
+    click.echo(f"files: {folder}")
+
+
+@main.command()
+@_out
+@click.option("--trials", type=click.IntRange(min=2), default=1000, show_default=True,
+              help="Independent runs to average over.")  # fmt: skip
+@click.option("--seed", type=int, default=1, show_default=True, help="Of all randomness. NOT PRIVATE.")
+@_quiet
+def reproduce(out: Path | None, trials: int, seed: int, quiet: bool) -> None:
+    """Make the paper's figures and tables again, with the numbers behind them, and check them."""
+    from rich.console import Console
+
+    from cpgt.paper.reproduce import reproduce as make
+
+    folder = _new_folder(out, "reproduce")
+    failed = [check for check in make(folder, trials, seed, Console(quiet=quiet)) if not check.passed]
+    click.echo(f"files: {folder}")
+    for check in failed:
+        click.echo(f"Error: does not hold: {check.name}: {check.detail}", err=True)
+    sys.exit(1 if failed else 0)
+
+
+@main.command()
 @click.argument("kind")
 @click.option("--agents", type=int, help="How many agents.")
 @click.option("--weights", default="metropolis", show_default=True, help="metropolis, max-degree or lazy.")
@@ -240,21 +293,21 @@ def bandwidth(
     model = _load(network, overrides, rounds)
     compare_bandwidth(
         model, _new_folder(out, f"{model.name}-bandwidth"), Console(quiet=quiet),
-        specs=specs, target=target, tune=tune, seed=seed, search=_search(network),
+        specs=specs, target=target, tune=tune, seed=seed, search=_own_code(network),
     )  # fmt: skip
-
-
-def _search(network: str) -> Path:
-    """Where a MODULE:FACTORY of the user's own would be; from now on, Python looks there."""
-    folder = Path(network).absolute().parent if Path(network).exists() else Path.cwd()
-    sys.path.insert(0, str(folder))
-    return folder
 
 
 def _load(network: str, overrides: tuple[str, ...], rounds: int | None) -> Network:
     from cpgt.network import load_network
 
     return load_network(network, [*overrides, *([] if rounds is None else [f"rounds={rounds}"])])
+
+
+def _own_code(network: str) -> Path:
+    """Where a MODULE:FACTORY of the user's own would be; it can be imported from there from now on."""
+    search = Path(network).absolute().parent if Path(network).exists() else Path.cwd()
+    sys.path.insert(0, str(search))
+    return search
 
 
 def _new_folder(out: Path | None, name: str) -> Path:

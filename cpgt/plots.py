@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from math import ceil
 from pathlib import Path
+from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -40,8 +42,9 @@ NO_DATES = {
 
 
 def look(index: int) -> dict[str, Any]:
-    """Colour and dashes of the index-th curve."""
-    return {"color": COLOURS[index % len(COLOURS)], "linestyle": DASHES[index % len(DASHES)]}
+    """Colour and dashes of the index-th curve: 49 in all."""
+    again, colour = divmod(index, len(COLOURS))
+    return {"color": COLOURS[colour], "linestyle": DASHES[(colour + again) % len(DASHES)]}
 
 
 def marked(index: int) -> dict[str, Any]:
@@ -51,19 +54,32 @@ def marked(index: int) -> dict[str, Any]:
 
 @contextmanager
 def figure(
-    folder: Path, name: str, *, panels: int = 1, note: str = "", kinds: Sequence[str] = ("pdf", "png")
+    folder: Path,
+    name: str,
+    *,
+    panels: int = 1,
+    wide: float = 1.0,
+    note: str = "",
+    kinds: Sequence[str] = ("pdf", "png"),
 ) -> Iterator[list[Axes]]:
     """A row of panels to draw on; at the end it is written to `folder` as name.pdf and name.png.
 
-    `note` is printed small below: what a reader of the figure alone must know."""
+    `wide` is a panel's width in those of an ordinary one: more leaves room for a legend beside it. `note` is
+    printed small below: what a reader of the figure alone must know."""
     import matplotlib
     from matplotlib.figure import Figure
 
     with matplotlib.rc_context(STYLE):
-        drawing = Figure(figsize=(WIDTH * panels, HEIGHT), layout="constrained")
+        drawing = Figure(figsize=(WIDTH * wide * panels, HEIGHT), layout="constrained")
         axes = drawing.subplots(1, panels, squeeze=False)
         yield list(axes[0])
         if note:
-            drawing.supxlabel(note, fontsize=7, color="0.35")
+            drawing.supxlabel(_balanced(note, round(100 * wide * panels)), fontsize=7, color="0.35")
         for kind in kinds:
             drawing.savefig(folder / f"{name}.{kind}", dpi=150, metadata=NO_DATES[kind])
+
+
+def _balanced(text: str, width: int) -> str:
+    """In lines of about the same length, none much longer than `width`."""
+    lines = ceil(len(text) / width)
+    return fill(text, ceil(len(text) / lines) + 10)

@@ -1,4 +1,4 @@
-"""A network run as real processes on synthetic data, and everything that can be learnt from it. NOT PRIVATE."""
+"""A network run as real processes, with everything written down that there is to see. NOT PRIVATE."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from agent.trace import pack
 from coordinator.errors import RunError
 from coordinator.ledger import LAYERS
 from cpgt.launch import Experiment, agent_folder, run_coordinator
@@ -46,15 +45,18 @@ def run_processes(network: Network, out: Path, seed: int, search: Path | None = 
 
 
 def read_run(network: Network, out: Path, summary: dict[str, Any]) -> ProcessRun:
-    folders = [agent_folder(out, agent) for agent in network.agents]
-    for folder in folders:
-        pack(folder)
-    traces = [np.load(folder / "trace.npz") for folder in folders]
-    times = np.stack([trace["time"][:, 0] for trace in traces])
+    """Traces are large, and private by nature: they do not stay."""
+    states, times = [], []
+    for agent in network.agents:
+        path = agent_folder(out, agent) / "trace.npz"
+        with np.load(path) as trace:
+            states.append(trace["x"])
+            times.append(trace["time"][:, 0])
+        path.unlink()
     return ProcessRun(
-        x=np.stack([trace["x"] for trace in traces], axis=1),
-        seconds=times.max(axis=0) - times[:, 0].min(),
-        bytes=_bytes_by_round(out / "bytes.csv", len(traces[0]["x"]) - 1),
+        x=np.stack(states, axis=1),
+        seconds=np.max(times, axis=0) - min(clock[0] for clock in times),
+        bytes=_bytes_by_round(out / "bytes.csv", len(states[0]) - 1),
         summary=summary,
     )
 

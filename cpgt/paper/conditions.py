@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from agent.account import Terms, epsilon_forever
 from cpgt.paper.accuracy import DECAYS
 from cpgt.paper.rows import ROWS, row_network, row_objectives
 from cpgt.quadratics import Curvature, curvature
@@ -28,6 +29,7 @@ class Conditions(NamedTuple):
     first: Theorem1
     lemma_radius: float
     second: Theorem2
+    sound: float | None  # epsilon that holds, for infinitely many rounds
     decays_met: list[float]  # of the figure "accuracy": those for which Theorem 2 gives an epsilon
 
 
@@ -39,6 +41,8 @@ def conditions(row: str) -> Conditions:
     setting = Setting(bent.mu, bent.L, phi, found.rho_w, found.laplacian, noise.q)
     alpha, gamma = network.algorithm.alpha, network.algorithm.gamma
     G = lemma_matrix(setting, alpha, gamma)
+    terms = Terms(alpha, bent.L, DELTA, noise.s_x, noise.s_y, noise.q, objectives[0].dimension)
+    epsilon = epsilon_forever(terms)
     return Conditions(
         network.name,
         alpha,
@@ -48,6 +52,7 @@ def conditions(row: str) -> Conditions:
         theorem_1(setting, alpha, gamma),
         float(np.abs(np.linalg.eigvals(G)).max()),
         theorem_2(alpha, bent.L, noise.s_x, noise.s_y, noise.q, DELTA),
+        epsilon.sound if epsilon else None,
         [q for q in DECAYS if theorem_2(alpha, bent.L, 1.0, 1.0, q).met],
     )
 
@@ -59,7 +64,8 @@ def all_conditions() -> list[Conditions]:
 HEADER = (
     "algorithm", "mu_each", "mu_average", "L", "phi",
     "gamma", "gamma_bound", "gamma_met", "alpha", "alpha_bound", "alpha_met", "promised_rate", "lemma_radius",
-    "theorem2_alpha_bound", "theorem2_alpha_met", "q_min", "q_met", "epsilon_paper", "accuracy_decays_met",
+    "theorem2_alpha_bound", "theorem2_alpha_met", "q_min", "q_met", "epsilon_paper", "epsilon_sound",
+    "accuracy_decays_met",
 )  # fmt: skip
 
 
@@ -72,7 +78,8 @@ def write(found: list[Conditions], out: Path) -> None:
                 c.name, c.curvature.mu_each, c.curvature.mu, c.curvature.L, c.phi,
                 c.gamma, c.first.gamma_bound, c.first.gamma_met,
                 c.alpha, c.first.alpha_bound, c.first.alpha_met, c.first.rate, c.lemma_radius,
-                c.second.alpha_bound, c.second.alpha_met, c.second.q_min, c.second.q_met, c.second.epsilon,
+                c.second.alpha_bound, c.second.alpha_met, c.second.q_min, c.second.q_met,
+                c.second.epsilon, c.sound,
                 " ".join(map(str, c.decays_met)),
             )
             for c in found

@@ -1,7 +1,7 @@
 """Figure "convergence": the residual (1/T) sum_t |x_t(k) - x_inf,t|_F over rounds, and over measured bytes.
 
-x_inf of a trial is where its own noise on y takes it. Noise that comes after the last round played is missing in
-it, so more rounds are played than shown: by then the rest is a hundredth of the smallest residual shown.
+x_inf of a trial is where its own noise on y takes it. Noise that comes after the last round played is missing
+in it, so more rounds are played than shown: by then the rest is a hundredth of the smallest residual shown.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ from cpgt.processes import Floats, ProcessRun
 from cpgt.quadratics import hessians, limits, tracking_radius
 from cpgt.tables import Check, write_csv
 
-SHOWN, PLAYED, EVERY = 2000, 2500, 10
+EVERY = 10
+BEYOND = 500  # rounds played beyond those shown
 FITTED = 0.4  # of the rounds shown, the last: where the start is forgotten
 STEADY = 0.1  # how much the slope may change between the two halves of the fitted rounds
 SAME = 1e-9  # relative difference allowed between a trial as processes and in the batch
@@ -43,32 +44,30 @@ class Curve(NamedTuple):
     steadiness: float  # slope of the later half of the fitted rounds over that of the earlier
 
 
-def play(row: str, first: int, trials: int, seed: int) -> Portion:
+def play(row: str, rounds: int, first: int, trials: int, seed: int) -> Portion:
     """A portion of the trials; runs in a worker process."""
     objectives = row_objectives(row)
-    found = run_trials(
-        row_network(row), objectives, trials=trials, rounds=PLAYED, seed=seed, first=first, every=EVERY
-    )
+    network, played = row_network(row), rounds + BEYOND
+    found = run_trials(network, objectives, trials=trials, rounds=played, seed=seed, first=first, every=EVERY)
     ends = limits(objectives, found.noise)[:, None, :]
     return Portion(np.linalg.norm(found.x - ends, axis=(2, 3)).sum(axis=1), found.x[:, 0])
 
 
-def tasks(trials: int, seed: int) -> list[Task]:
+def tasks(trials: int, rounds: int, seed: int) -> list[Task]:
     """The same seed for all rows: they meet the same noise, and trial 0 is `cpgt run ROW --seed SEED`."""
     return [
-        Task(play, (row, first, number, seed), PLAYED * number)
+        Task(play, (row, rounds, first, number, seed), (rounds + BEYOND) * number)
         for row in ROWS
         for first, number in portions(trials)
     ]
 
 
-def curves(results: Sequence[Portion], trials: int) -> dict[str, Curve]:
-    each = len(results) // len(ROWS)
-    return {row: _curve(results[i * each : (i + 1) * each], trials) for i, row in enumerate(ROWS)}
+def curves(results: Sequence[Portion], trials: int, rounds: int) -> dict[str, Curve]:
+    each, shown = len(results) // len(ROWS), np.arange(0, rounds + 1, EVERY)
+    return {row: _curve(results[i * each : (i + 1) * each], trials, shown) for i, row in enumerate(ROWS)}
 
 
-def _curve(found: Sequence[Portion], trials: int) -> Curve:
-    rounds = np.arange(0, SHOWN + 1, EVERY)
+def _curve(found: Sequence[Portion], trials: int, rounds: NDArray[np.int64]) -> Curve:
     residual = np.sum([portion.residual for portion in found], axis=0)[: len(rounds)] / trials
     rate, steadiness = fit(rounds, residual)
     return Curve(rounds, residual, found[0].first_trial[: len(rounds)], rate, steadiness)
@@ -77,8 +76,8 @@ def _curve(found: Sequence[Portion], trials: int) -> Curve:
 def fit(rounds: NDArray[np.int64], residual: Floats) -> tuple[float, float]:
     """The rate per round in the last part of a curve, and how steady its slope is there.
 
-    A sublinear curve looks straight on any short stretch, but its slope falls: for 1/k the steadiness is 0.78 on
-    the last 40 % of the rounds, for exp(-sqrt(k)) 0.88; a linear one has 1."""
+    A sublinear curve looks straight on any short stretch, but its slope falls: for 1/k the steadiness is 0.78
+    on the last 40 % of the rounds, for exp(-sqrt(k)) 0.88; a linear one has 1."""
     start = np.searchsorted(rounds, rounds[-1] * (1 - FITTED))
     middle = (start + len(rounds)) // 2
     logs = np.log(residual)

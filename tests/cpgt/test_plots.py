@@ -34,8 +34,9 @@ def test_nothing_is_written_when_drawing_fails(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-def test_seven_curves_look_different() -> None:
-    assert len({str(marked(i)) for i in range(len(COLOURS))}) == len(COLOURS)
+def test_curves_look_different() -> None:
+    assert len({str(marked(i)) for i in range(49)}) == 49
+    assert len({look(i)["color"] for i in range(len(COLOURS))}) == len(COLOURS)
 
 
 def test_matplotlib_is_loaded_only_when_a_figure_is_made() -> None:
