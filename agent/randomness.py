@@ -65,8 +65,8 @@ class _Block(NamedTuple):
 
 
 class Randomness:
-    def __init__(self, secret: bytes) -> None:
-        self._secret = secret
+    def __init__(self, secret: bytes, first_trial: int = 0) -> None:
+        self._secret, self._first_trial = secret, first_trial
         self._block: _Block | None = None
 
     def draw(self, round_: int, shape: tuple[int, ...], drawer: Drawer) -> tuple[Floats, ...]:
@@ -94,7 +94,7 @@ class Randomness:
     def words(self, label: Label, block: int, shape: tuple[int, ...]) -> Words:
         """Uniform 64-bit words of shape (rounds, ..., channels, d); every trial has a stream of its own."""
         rounds, *batch, channels, dimension = shape
-        trials = range(math.prod(batch))
+        trials = range(self._first_trial, self._first_trial + math.prod(batch))
         streams = [self._stream(label, block, trial, rounds * channels * dimension) for trial in trials]
         by_trial = np.stack(streams).reshape(-1, rounds, channels, dimension)
         return by_trial.swapaxes(0, 1).reshape(shape)

@@ -63,7 +63,7 @@ def test_data_for_each_agent(tmp_path: Path) -> None:
     assert call("data", "paper", "--out", str(tmp_path / "data")).exit_code == 1, "nothing is overwritten"
 
 
-HEAVY = ("networkx", "pydantic", "rich", "scipy", "topologies", "coordinator")
+HEAVY = ("matplotlib", "networkx", "pydantic", "rich", "scipy", "topologies", "coordinator")
 
 
 def test_an_agent_process_does_not_load_what_it_does_not_need() -> None:
