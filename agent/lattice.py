@@ -1,20 +1,23 @@
-"""Discrete Laplace noise: whole numbers Z with P(Z = z) proportional to exp(-|z| / 2^BITS), from random words.
+"""Discrete Laplace noise: whole numbers Z with P(Z = z) proportional to exp(-|z| / 2^BITS), from random
+words.
 
-No logarithm and no exponential is taken: words are compared with whole numbers, so that every machine gets the
-same Z from the same words.
+No logarithm and no exponential is taken: words are compared with whole numbers, so that every machine gets
+the same Z from the same words.
 
     |Z| = 2^(BITS - 3) H + L      exp(-|z| / 2^BITS) = exp(-h / 8) exp(-l / 2^BITS)
 
-- H is geometric with ratio exp(-1/8): one word against thresholds. The last one means "63 or more": a geometric
-  number has no memory, so 63 is added to an H drawn anew, and no size is out of reach.
-- L is uniform on its BITS - 3 bits, kept with probability exp(-u), u = l / 2^BITS < 1/8, and else drawn anew (once
-  in 16). In the series exp(-u) = (1 - u) + u (u/2 - u^2/6 + ...) the first part says: keep it, unless an event of
-  probability u = 1/8 * 8u happens. Three bits mostly settle that it does not. If it does, the second part decides.
+- H is geometric with ratio exp(-1/8): one word against thresholds. The last one means "63 or more": a
+  geometric number has no memory, so 63 is added to an H drawn anew, and no size is out of reach.
+- L is uniform on its BITS - 3 bits, kept with probability exp(-u), u = l / 2^BITS < 1/8, and else drawn anew
+  (once in 16). In the series exp(-u) = (1 - u) + u (u/2 - u^2/6 + ...) the first part says: keep it, unless
+  an event of probability u = 1/8 * 8u happens. Three bits mostly settle that it does not. If it does, the
+  second part decides.
 - The sign is one bit. Minus zero is drawn anew, or zero would come twice as often as it should.
 
-How exact it is: thresholds are right to 2^-64 and at least 2^-14.4 apart; one pass on from "63 or more" is right to a
-factor 1 + 2^-52, and up to |z| = 512 * 2^BITS (beyond: once in e^512) there are at most 65 of them; the series is summed
-to 2^-52. So P(z) is right up to a factor 1 + SLACK, and the ratio of two up to twice that, which the account adds.
+How exact it is: thresholds are right to 2^-64 and at least 2^-14.4 apart; one pass on from "63 or more" is
+right to a factor 1 + 2^-52, and up to |z| = 512 * 2^BITS (beyond: once in e^512) there are at most 65 of
+them; the series is summed to 2^-52. So P(z) is right up to a factor 1 + SLACK, and the ratio of two up to
+twice that, which the account adds.
 """
 
 from __future__ import annotations
@@ -91,7 +94,7 @@ def _dropped(stream: Stream, low: Words, bits: int) -> NDArray[np.bool_]:
     """Whether a doubtful L has to be drawn anew."""
     words = stream(2 * low.size)
     happened = words[: low.size] >> np.uint64(67 - bits) < low
-    u = low * 2.0**-bits
+    u = low.astype(np.float64) * 2.0**-bits
     chance = (words[low.size :] >> np.uint64(11)) * 2.0**-53
     return happened & (chance >= u * _rest(u))
 
