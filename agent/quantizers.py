@@ -7,10 +7,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from agent.compressors import TINY, Floats
+from agent.compressors import Floats
+from agent.compressors.quantizers import TINY
 from agent.errors import InputError
 from wire.payloads import MAX_BITS
-from wire.vectors import Quantized
+from wire.vectors import Quantized, Scales
 
 
 @dataclass(frozen=True)
@@ -39,15 +40,11 @@ class UnbiasedQuantizer:
 
     def compress(self, v: Floats, dither: Floats) -> Quantized:
         steps = 2.0 ** (self.bits - 1)
-        scale = in_single_precision(np.abs(v).max(axis=-1, keepdims=True) / steps)
+        scale: Scales = (np.abs(v).max(axis=-1, keepdims=True) / steps).astype(np.float32)
         levels = v / (scale + TINY)
         levels += np.copysign(dither, v)
         # rounding may have made the largest a little more than s
         return Quantized(self.bits, scale, np.trunc(levels).clip(-steps, steps))
-
-
-def in_single_precision(scale: Floats) -> Floats:
-    return scale.astype(np.float32).astype(np.float64)
 
 
 QUANTIZERS: dict[str, type[Any]] = {"quantize-unbiased": UnbiasedQuantizer}

@@ -19,8 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agent.algorithms import Algorithm, X, Y, start_point
+from agent.lattice import Words
 from agent.objectives import Objective
-from agent.randomness import Label, Randomness, Words, seeded_secret
+from agent.randomness import Label, Randomness, seeded_secret
 from cpgt.network import Network
 
 Floats = NDArray[np.float64]

@@ -68,17 +68,36 @@ class AgentNoise(Section):
     s_x: Scale | None = None
     s_y: Scale | None = None
     q: Decay | None = None
+    floor: Positive | None = None
 
 
 class NoiseSection(Section):
     s_x: Scale = 0.0
     s_y: Scale = 0.0
     q: Decay = 1.0
+    floor: Positive | None = None  # [2^-40 of the smaller scale]
     agents: dict[int, AgentNoise] = {}
 
     def of(self, agent: int) -> dict[str, float]:
-        own = self.agents.get(agent, AgentNoise()).model_dump(exclude_none=True)
-        return {"s_x": self.s_x, "s_y": self.s_y, "q": self.q, **own}
+        """The noise of one agent; what nobody chose is not in it."""
+        own = self.agents.get(agent, AgentNoise())
+        return {**self.model_dump(exclude={"agents"}, exclude_none=True), **own.model_dump(exclude_none=True)}
+
+
+class PrivacySection(Section):
+    """What is claimed of every agent's problem, and the most that each may spend."""
+
+    epsilon: Positive | None = None
+    delta: Positive | None = None
+    adjacency: Literal["function", "record"] | None = None
+    smoothness: Scale | None = None
+    magnitude: Positive | None = None
+
+    @model_validator(mode="after")
+    def _measured(self) -> PrivacySection:
+        if self.epsilon is not None and self.delta is None:
+            raise ValueError("delta is missing: by how much the gradients of adjacent problems may differ")
+        return self
 
 
 class SyntheticSection(Choice):
@@ -105,6 +124,7 @@ class Network(Section):
     weights: WeightsSection = WeightsSection()
     compressor: Choice = Choice(kind="identity")
     noise: NoiseSection = NoiseSection()
+    privacy: PrivacySection = PrivacySection()
     objective: Choice
     synthetic: SyntheticSection | None = None
     stop: StopSection = StopSection()
@@ -177,6 +197,7 @@ class Network(Section):
             "algorithm": self.algorithm.model_dump(),
             "compressor": self.compressor.model_dump(),
             "noise": self.noise.of(agent),
+            "privacy": self.privacy.model_dump(exclude_none=True),
             "objective": self.objective.model_dump(),
             "start": self.start,
         }

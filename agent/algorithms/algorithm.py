@@ -8,7 +8,7 @@ here. Pure numpy, no I/O. The vectors that an agent exchanges (channels: x, or x
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import ClassVar, Generic, Protocol, TypeAlias, TypeVar
@@ -17,9 +17,9 @@ import numpy as np
 
 from agent.compressors import Compressor, Floats
 from agent.errors import InputError
-from agent.noise import LaplaceNoise
+from agent.noise import Drawn, LaplaceNoise
 from agent.objectives import Objective
-from agent.randomness import Label, Randomness, Rounds, Words, unit_uniform
+from agent.randomness import Label, Randomness, Rounds, Source, unit_uniform
 from wire.vectors import Vectors
 
 X, Y = 0, 1
@@ -108,10 +108,10 @@ class Algorithm(ABC, Generic[State, Outgoing]):
         eta: Floats = np.zeros_like(state.values[..., 1:, :]).reshape(*state.values.shape[:-2], -1)
         return eta
 
-    def draws(self, words: Callable[[Label], Words], rounds: Rounds) -> Sequence[tuple[Floats, ...]]:
+    def draws(self, words: Source, rounds: Rounds) -> Sequence[tuple[Drawn, Floats]]:
         """Noise and dither of several rounds. (A compressor that needs no dither does not look at it.)"""
-        noise = self.noise.draw(words(Label.NOISE), rounds)
-        dither = unit_uniform(words(Label.DITHER)) if self.compressor.dithered else noise
+        noise = self.noise.draw(words, rounds)
+        dither = unit_uniform(words(Label.DITHER)) if self.compressor.dithered else [n.z for n in noise]
         return list(zip(noise, dither, strict=True))
 
 

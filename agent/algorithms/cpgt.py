@@ -5,7 +5,7 @@
 | x, y              | state.values[..., 0/1, :] | estimate; tracker of the average gradient           |
 | gamma sum_j w_ij (x_j^c - x_i^c) | state.shared[PULL] | a running sum: no copy per neighbour        |
 | x^c, y^c          | state.shared[REFERENCE]  | what the neighbours believe x, y to be; public      |
-| eta_x, eta_y      | noised - values          | Laplace, scale s q^k                                |
+| eta_x, eta_y      | noised - values          | Laplace on a lattice, scale s q^k                   |
 | x^a, y^a          | outgoing.noised          | x + eta_x, y + eta_y; they stay in the state        |
 | C(x^a - x^c), ... | outgoing.message         | the only thing that leaves the agent                |
 

@@ -92,7 +92,7 @@ def build_algorithm(parameters: Mapping[str, Any]) -> Algorithm[Any, Any]:
         s_x, s_y, q = (parameters["noise"][name] for name in ("s_x", "s_y", "q"))
         check_family(kind, options["gamma"], compressor, (s_x, s_y))
         make = ALGORITHMS[kind].make
-        noise = LaplaceNoise((s_x, s_y)[: make.channels], q)
+        noise = LaplaceNoise((s_x, s_y)[: make.channels], q, parameters["noise"].get("floor"))
         return make(compressor=compressor, noise=noise, **options)
     except (KeyError, TypeError) as error:
         raise InputError(f"the plan's parameters cannot be used: {error!r}") from None

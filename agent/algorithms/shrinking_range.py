@@ -24,7 +24,6 @@ from agent.algorithms.algorithm import Limit
 from agent.algorithms.cpgt import CPGT, Outgoing, State
 from agent.algorithms.schemes import REFERENCE
 from agent.errors import InputError
-from agent.quantizers import in_single_precision
 from agent.randomness import Randomness
 from wire.payloads import MAX_BITS
 from wire.vectors import Quantized
@@ -54,6 +53,6 @@ class QuantizedGradientTracking(CPGT):
     def outgoing(self, state: State, k: int, randomness: Randomness) -> Outgoing:  # noqa: ARG002
         top = 2.0 ** (self.bits - 1)
         spacing = max(self.range * self.shrink**k / top, SMALLEST)
-        scale = in_single_precision(np.full((*state.values.shape[:-1], 1), spacing))
+        scale = np.full((*state.values.shape[:-1], 1), spacing, np.float32)
         levels = np.rint((state.values - state.shared[REFERENCE]) / scale).clip(-top, top)
         return Outgoing(state.values, Quantized(self.bits, scale, levels))

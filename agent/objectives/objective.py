@@ -1,5 +1,8 @@
 """Private cost functions. An agent needs of f_i only its dimension and its gradient.
 
+An account of privacy also needs L, the Lipschitz constant of the gradient. An objective that knows its own
+has it as `smoothness`; for others, whoever runs the agent claims one.
+
 Your own is a class with these two and a factory `factory(data, **options)`, named as `module:factory`;
 `data` holds the arrays of the agent's own .npz file.
 """
@@ -36,3 +39,9 @@ class Curved(Protocol):
     @property
     def strong_convexity(self) -> float:
         """mu: f minus mu |x|^2 / 2 is convex. 0 where no more can be promised."""
+
+
+def smoothness_of(objective: Objective) -> float | None:
+    """L, if the objective knows it. Made of private data, so it is private itself."""
+    known: float | None = getattr(objective, "smoothness", None)
+    return known
