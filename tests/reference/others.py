@@ -112,8 +112,8 @@ def private_gradient_descent(
 
 
 def unbiased_quantizer(bits: int) -> Compressor:
-    """Of the two nearest multiples of |v|_max / 2^(b-1), rounded to single precision, the one farther from 0 if
-    u is large enough."""
+    """Of the two nearest multiples of |v|_max / 2^(b-1), rounded to single precision, the one farther from 0
+    if u is large enough."""
 
     def compress(v: Array, u: Array) -> Array:
         spacing = float(np.float32(np.abs(v).max() / 2 ** (bits - 1)))
