@@ -19,6 +19,8 @@ class UnbiasedQuantizer:
 
     C(v) = |v|_max / s * sign(v) * floor(s |v_c| / |v|_max + u),   E C(v) = v,
     E|C(v) - v|^2 <= d / (4 s^2) |v|^2.
+
+    |v|_max / s is rounded to single precision before it is used, so that it can travel as that.
     """
 
     bits: int
@@ -37,11 +39,15 @@ class UnbiasedQuantizer:
 
     def compress(self, v: Floats, dither: Floats) -> Quantized:
         steps = 2.0 ** (self.bits - 1)
-        largest = np.abs(v).max(axis=-1, keepdims=True)
-        # less than s by so little that rounding can never lift a level above s
-        levels = v * (steps * (1.0 - 2.0**-50) / (largest + TINY))
+        scale = in_single_precision(np.abs(v).max(axis=-1, keepdims=True) / steps)
+        levels = v / (scale + TINY)
         levels += np.copysign(dither, v)
-        return Quantized(self.bits, largest / steps, np.trunc(levels))
+        # rounding may have made the largest a little more than s
+        return Quantized(self.bits, scale, np.trunc(levels).clip(-steps, steps))
+
+
+def in_single_precision(scale: Floats) -> Floats:
+    return scale.astype(np.float32).astype(np.float64)
 
 
 QUANTIZERS: dict[str, type[Any]] = {"quantize-unbiased": UnbiasedQuantizer}

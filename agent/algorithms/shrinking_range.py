@@ -24,9 +24,12 @@ from agent.algorithms.algorithm import Limit
 from agent.algorithms.cpgt import CPGT, Outgoing, State
 from agent.algorithms.schemes import REFERENCE
 from agent.errors import InputError
+from agent.quantizers import in_single_precision
 from agent.randomness import Randomness
 from wire.payloads import MAX_BITS
 from wire.vectors import Quantized
+
+SMALLEST = float(np.finfo(np.float32).tiny)  # no spacing below it: sooner or later, it would be 0
 
 
 @dataclass(frozen=True)
@@ -50,6 +53,7 @@ class QuantizedGradientTracking(CPGT):
 
     def outgoing(self, state: State, k: int, randomness: Randomness) -> Outgoing:  # noqa: ARG002
         top = 2.0 ** (self.bits - 1)
-        spacing = self.range * self.shrink**k / top
-        levels = np.rint((state.values - state.shared[REFERENCE]) / spacing).clip(-top, top)
-        return Outgoing(state.values, Quantized(self.bits, np.full((*levels.shape[:-1], 1), spacing), levels))
+        spacing = max(self.range * self.shrink**k / top, SMALLEST)
+        scale = in_single_precision(np.full((*state.values.shape[:-1], 1), spacing))
+        levels = np.rint((state.values - state.shared[REFERENCE]) / scale).clip(-top, top)
+        return Outgoing(state.values, Quantized(self.bits, scale, levels))

@@ -105,15 +105,19 @@ def test_choco(compressor: dict[str, Any], C: oracle.Compressor, decay: float) -
     assert relative_error(run(network), wanted).max() < 1e-9
 
 
+# a scale between two numbers of single precision may go to either, and is then off by one part in 2^24
 @pytest.mark.parametrize(
-    ("compressor", "C"),
+    ("compressor", "C", "tolerance"),
     [
-        (TOP_2, oracle.top_k(2)),
-        (FOUR_BITS, oracle.quantizer(4)),
-        (UNBIASED, reference.unbiased_quantizer(3)),
+        (TOP_2, oracle.top_k(2), 1e-9),
+        (FOUR_BITS, oracle.quantizer(4), 1e-9),
+        (UNBIASED, reference.unbiased_quantizer(3), 1e-6),
     ],
+    ids=["top-2", "4-bit", "unbiased"],
 )
-def test_compressed_gradient_tracking(compressor: dict[str, Any], C: oracle.Compressor) -> None:
+def test_compressed_gradient_tracking(
+    compressor: dict[str, Any], C: oracle.Compressor, tolerance: float
+) -> None:
     options = {"alpha": 0.1, "gamma": 0.1, "damping_x": 0.4, "damping_y": 0.7}
     network = network_of("compressed-gradient-tracking", **options, compressor=compressor)
     u = drawn(network)[1]
@@ -128,7 +132,7 @@ def test_compressed_gradient_tracking(compressor: dict[str, Any], C: oracle.Comp
         u[:, :, 0],
         u[:, :, 1],
     )
-    assert relative_error(run(network), wanted).max() < 1e-9
+    assert relative_error(run(network), wanted).max() < tolerance
 
 
 def test_quantized_gradient_tracking() -> None:
@@ -202,6 +206,13 @@ def test_a_fine_quantizer_of_wide_range_is_gradient_tracking() -> None:
 def test_a_quantizer_that_shrinks_too_fast_comes_to_rest_elsewhere() -> None:
     x = run(network_of("quantized-gradient-tracking", alpha=0.1, gamma=0.5, range=0.01, shrink=0.5), 1500)
     assert residuals(x, PROBLEM.limit())[-1] > 0.01
+
+
+def test_a_range_that_has_shrunk_to_nothing_is_still_sent() -> None:
+    algorithm = network_of("quantized-gradient-tracking", alpha=0.1, shrink=0.5).algorithm_of(1)
+    state = algorithm.start(PROBLEM.objectives[0], np.ones(D))
+    sent = algorithm.outgoing(state, 100_000, Randomness(seeded_secret(1, 1))).message.dense()
+    assert 0 < np.abs(sent).max() < 1e-30
 
 
 def test_without_noise_private_descent_is_projected_descent() -> None:

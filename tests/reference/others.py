@@ -89,7 +89,8 @@ def shrinking_range(
     x_reference, y_reference = np.zeros_like(x), np.zeros_like(x)
     xs = [x]
     for k in range(rounds):
-        grid = np.linspace(-1, 1, 2**bits + 1) * width * shrink**k
+        spacing = float(np.float32(width * shrink**k / 2 ** (bits - 1)))
+        grid = np.arange(-(2 ** (bits - 1)), 2 ** (bits - 1) + 1) * spacing
         x_reference = x_reference + _nearest(grid, x - x_reference)
         y_reference = y_reference + _nearest(grid, y - y_reference)
         before, x = x, x + gamma * L @ x_reference - alpha * y
@@ -111,10 +112,11 @@ def private_gradient_descent(
 
 
 def unbiased_quantizer(bits: int) -> Compressor:
-    """Between the two nearest multiples of |v|_max / 2^(b-1), the one farther from 0 if u is large enough."""
+    """Of the two nearest multiples of |v|_max / 2^(b-1), rounded to single precision, the one farther from 0
+    if u is large enough."""
 
     def compress(v: Array, u: Array) -> Array:
-        spacing = np.abs(v).max() / 2 ** (bits - 1)
+        spacing = float(np.float32(np.abs(v).max() / 2 ** (bits - 1)))
         if spacing == 0:
             return np.zeros_like(v)
         below = np.floor(np.abs(v) / spacing)
