@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 import click
 
@@ -85,8 +85,7 @@ def run(
 
     model = _load(network, overrides, rounds)
     folder = _new_folder(out, model.name)
-    search = Path(network).absolute().parent if Path(network).exists() else Path.cwd()
-    sys.path.insert(0, str(search))  # where a MODULE:FACTORY of the user's own would be
+    search = _code_beside(network)
     experiment = Experiment(seed, observe)
     sys.exit(run_here(model, folder, experiment, Console(quiet=quiet), search=search, comparing=compare))
 
@@ -208,10 +207,75 @@ def data(network: str, out: Path, overrides: tuple[str, ...]) -> None:
         click.echo(f"agent {number}: {path}")
 
 
+_delta = click.option(
+    "--delta", type=click.FloatRange(min=0, min_open=True), default=1.0, show_default=True,
+    help="By how much two adjacent problems' gradients differ, in the 2-norm.",
+)  # fmt: skip
+_adjacency = click.option(
+    "--adjacency", type=click.Choice(["function", "record"]), default="function", show_default=True,
+    help="Whether they differ by a constant, or anyhow up to delta (a record of the data).",
+)  # fmt: skip
+_smoothness = click.option(
+    "--smoothness", type=click.FloatRange(min=0), metavar="L", help="L, where the objectives do not know it."
+)
+
+
+@main.command()
+@click.argument("network")
+@click.option("--epsilon", type=click.FloatRange(min=0, min_open=True),
+              help="Choose the noise that spends exactly this with the least error.")  # fmt: skip
+@_delta
+@_adjacency
+@_smoothness
+@_rounds
+@_set
+@click.option("--write", type=click.Path(dir_okay=False, path_type=Path),
+              help="Write the network file, with the noise chosen.")  # fmt: skip
+@_out
+def plan(
+    network: str, epsilon: float | None, delta: float, adjacency: Literal["function", "record"],
+    smoothness: float | None, rounds: int | None, overrides: tuple[str, ...], write: Path | None,
+    out: Path | None,
+) -> None:  # fmt: skip
+    """Say what to expect of NETWORK before it runs: convergence, epsilon, accuracy, rounds, bytes.
+
+    Whoever plans needs the data, or data like it: nothing is sent. With --out, plan.json and the frontier's
+    figure go to that folder."""
+    import json
+
+    from rich.console import Console
+
+    from cpgt.planning.plan import Promise, make_plan
+    from cpgt.planning.report import draw, show
+    from cpgt.problem import build_objectives
+
+    model = _load(network, overrides, rounds)
+    _code_beside(network)
+    if write and write.exists():
+        raise click.ClickException(f"{write} exists: choose another --write, nothing is overwritten")
+    folder = _new_folder(out, model.name) if out else None
+    promise = Promise(delta, adjacency, smoothness)
+    found, planned = make_plan(model, build_objectives(model, {}), promise, epsilon)
+    show(found, Console())
+    if write:
+        write.write_text(planned.to_toml(), encoding="utf-8")
+    if folder:
+        (folder / "plan.json").write_text(json.dumps(found.as_dict(), indent=2) + "\n", encoding="utf-8")
+        if found.frontier:
+            draw(found, folder)
+
+
 def _load(network: str, overrides: tuple[str, ...], rounds: int | None) -> Network:
     from cpgt.network import load_network
 
     return load_network(network, [*overrides, *([] if rounds is None else [f"rounds={rounds}"])])
+
+
+def _code_beside(network: str) -> Path:
+    """The folder of the network file: a MODULE:FACTORY of the user's own would be there, and is now found."""
+    folder = Path(network).absolute().parent if Path(network).exists() else Path.cwd()
+    sys.path.insert(0, str(folder))
+    return folder
 
 
 def _new_folder(out: Path | None, name: str) -> Path:
