@@ -5,7 +5,7 @@
 | x, y              | state.values[..., 0/1, :] | estimate; tracker of the average gradient           |
 | gamma sum_j w_ij (x_j^c - x_i^c) | state.shared[PULL] | a running sum: no copy per neighbour        |
 | x^c, y^c          | state.shared[REFERENCE]  | what the neighbours believe x, y to be; public      |
-| eta_x, eta_y      | noised - values          | Laplace, scale s q^k                                |
+| eta_x, eta_y      | noised - values          | Laplace on a lattice, scale s q^k                   |
 | x^a, y^a          | outgoing.noised          | x + eta_x, y + eta_y; they stay in the state        |
 | C(x^a - x^c), ... | outgoing.message         | the only thing that leaves the agent                |
 
@@ -21,7 +21,7 @@ An algorithm is frozen parameters; all that changes is in the state that it is g
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -29,9 +29,9 @@ import numpy as np
 
 from agent.compressors import COMPRESSORS, Compressor, Floats, Identity
 from agent.errors import InputError
-from agent.noise import LaplaceNoise
+from agent.noise import Drawn, LaplaceNoise
 from agent.objectives import Objective
-from agent.randomness import Label, Randomness, Rounds, Words, unit_uniform
+from agent.randomness import Label, Randomness, Rounds, Source, unit_uniform
 from wire.vectors import Vectors
 
 CHANNELS = 2
@@ -69,10 +69,10 @@ class CPGT:
         values = np.stack((x, gradient), axis=-2)
         return State(values, np.zeros((2, *values.shape)), gradient)
 
-    def draws(self, words: Callable[[Label], Words], rounds: Rounds) -> Sequence[tuple[Floats, ...]]:
+    def draws(self, words: Source, rounds: Rounds) -> Sequence[tuple[Drawn, Floats]]:
         """Noise and dither of several rounds. (A compressor that needs no dither does not look at it.)"""
-        noise = self.noise.draw(words(Label.NOISE), rounds)
-        dither = unit_uniform(words(Label.DITHER)) if self.compressor.dithered else noise
+        noise = self.noise.draw(words, rounds)
+        dither = unit_uniform(words(Label.DITHER)) if self.compressor.dithered else [n.z for n in noise]
         return list(zip(noise, dither, strict=True))
 
     def outgoing(self, state: State, k: int, randomness: Randomness) -> Outgoing:
@@ -146,7 +146,9 @@ def build_algorithm(parameters: Mapping[str, Any]) -> CPGT:
         compressor = COMPRESSORS[parameters["compressor"]["kind"]]
         options = {name: value for name, value in parameters["compressor"].items() if name != "kind"}
         noise = LaplaceNoise(
-            (parameters["noise"]["s_x"], parameters["noise"]["s_y"]), parameters["noise"]["q"]
+            (parameters["noise"]["s_x"], parameters["noise"]["s_y"]),
+            parameters["noise"]["q"],
+            parameters["noise"].get("floor"),
         )
         return build_family(kind, CPGT(alpha, gamma, compressor(**options), noise))
     except (KeyError, TypeError) as error:

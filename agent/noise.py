@@ -1,13 +1,48 @@
-"""Laplace noise with a geometrically decaying scale: s q^k on every coordinate."""
+"""Laplace noise with a geometrically decaying scale, s q^k on every coordinate, on a lattice.
+
+In round k a channel has the scale t = max(s q^k, floor) and a lattice of step g = t / 2^44. A value x goes
+to the lattice point n = rint(x / g), the noise is a discrete Laplace number Z of lattice steps, and
+
+    x^a = g (n + Z),    P(Z = z) proportional to exp(-|z| g / t).
+
+Why it holds in floating point, where x + Laplace noise does not (Mironov 2012): n and Z are whole numbers,
+exact as floats; the float sum of two floats is a function of their exact sum, and so is its product with g.
+So x^a says no more than the whole number n + Z does, each of which every n can reach. All steps depend on
+public parameters alone.
+
+What it costs: rounding to the lattice takes two values apart by up to one step more, and the probabilities
+are right to a factor 1 + SLACK: together less than GRID a coordinate, channel and round, which the account
+adds.
+
+The floor: s q^k falls for ever, but x has only 53 bits. Two runs on adjacent data compute their next x with
+different rounding, by some units in its last place, and noise below that would hide nothing. So scales stop
+falling at the floor. It is public, never 0, and by default 2^-40 of the smaller scale. No value leaves
+without noise, however long the run, unless s = 0 was asked for.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
 from agent.errors import InputError
-from agent.randomness import Floats, Rounds, Words, unit_uniform
+from agent.lattice import BITS, SLACK, Floats, Stream, discrete_laplace
+from agent.randomness import Label, Rounds, Source
+
+GRID = 2.0**-BITS + 2 * SLACK
+FLOOR = 2.0**-40
+LEAST_FLOOR = 2.0**-900  # a step of the lattice is still an ordinary float
+PORTION = 2**15  # numbers drawn at once: more do not fit the cache
+
+
+class Drawn(NamedTuple):
+    """What one round, or several, adds: z lattice steps of this size."""
+
+    z: Floats
+    step: Floats
 
 
 @dataclass(frozen=True)
@@ -16,29 +51,58 @@ class LaplaceNoise:
 
     scales: tuple[float, ...]
     q: float
+    floor: float | None = None
 
     def __post_init__(self) -> None:
         if not all(0 <= scale < float("inf") for scale in self.scales):
             raise InputError(f"noise.s_x and noise.s_y must be at least 0, not {self.scales}")
         if not 0 < self.q <= 1:
             raise InputError(f"noise.q must be in (0, 1], not {self.q}")
+        if not self.silent and not LEAST_FLOOR <= self.lowest < float("inf"):
+            raise InputError(
+                f"noise.floor must be at least {LEAST_FLOOR:.0e}, not {self.lowest}: "
+                "noise below it would be lost in rounding"
+            )
 
     @property
     def silent(self) -> bool:
         return not any(self.scales)
 
-    def draw(self, words: Words, rounds: Rounds) -> Floats:
-        """The noise of several rounds, from random words of shape (rounds, ..., channels, d)."""
-        decay = (self.q ** rounds.astype(np.float64)).reshape(-1, *(1,) * (words.ndim - 1))
-        noise: Floats = decay * np.array(self.scales)[:, None] * unit_laplace(words)
-        return noise
+    @cached_property
+    def lowest(self) -> float:
+        """No noise has a smaller scale than this."""
+        if self.floor is not None:
+            return self.floor
+        return FLOOR * min((scale for scale in self.scales if scale), default=0.0)
 
-    def add(self, values: Floats, noise: Floats) -> Floats:
+    def scales_of(self, rounds: Rounds) -> Floats:
+        """The scales of these rounds: (rounds, channels)."""
+        wanted = np.array(self.scales)
+        falling = self.q ** rounds.astype(np.float64)[:, None] * wanted
+        return np.where(wanted > 0, np.maximum(falling, self.lowest), 0.0)
+
+    def draw(self, words: Source, rounds: Rounds) -> list[Drawn]:
+        """The noise of several rounds."""
+        z = words.sampled(Label.NOISE, _in_portions)
+        steps = self.scales_of(rounds)[..., None] * 2.0**-BITS
+        return [Drawn(*drawn) for drawn in zip(z, steps, strict=True)]
+
+    def add(self, values: Floats, drawn: Drawn) -> Floats:
         """x^a from x and what was drawn for this round. The noise eta is what x^a differs from x by."""
-        return values + noise
+        if 0.0 not in self.scales:
+            return _on_lattice(values, drawn)
+        noisy = drawn.step > 0
+        return np.where(noisy, _on_lattice(values, Drawn(drawn.z, np.where(noisy, drawn.step, 1.0))), values)
 
 
-def unit_laplace(words: Words) -> Floats:
-    """Laplace(1) by inversion: the lowest bit is the sign, the 53 highest the magnitude."""
-    exponential = -np.log1p(-unit_uniform(words))  # of 1 - u in (0, 1], so it is finite
-    return np.where(words & np.uint64(1), -exponential, exponential)
+def _on_lattice(values: Floats, drawn: Drawn) -> Floats:
+    points = values / drawn.step
+    np.rint(points, out=points)
+    points += drawn.z
+    points *= drawn.step
+    return points
+
+
+def _in_portions(stream: Stream, number: int) -> Floats:
+    portions = [min(PORTION, number - first) for first in range(0, number, PORTION)]
+    return np.concatenate([discrete_laplace(stream, portion) for portion in portions])

@@ -14,20 +14,21 @@ import math
 import secrets
 from collections.abc import Callable, Sequence
 from enum import IntEnum
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher
 from cryptography.hazmat.primitives.ciphers.algorithms import ChaCha20
 from numpy.typing import NDArray
 
+from agent.lattice import Floats, Stream, Words
+
 SECRET_BYTES = 32
 BLOCK_WORDS = 1280
 MOST_ROUNDS = 64
 
-Floats = NDArray[np.float64]
-Words = NDArray[np.uint64]
 Rounds = NDArray[np.int64]
+Numbers = TypeVar("Numbers", bound=NDArray[Any])
 
 
 class Label(IntEnum):
@@ -47,11 +48,25 @@ def seeded_secret(seed: int, agent: int) -> bytes:
     return hashlib.blake2b(f"cpgt seed {seed} agent {agent}".encode(), digest_size=SECRET_BYTES).digest()
 
 
+class Source(NamedTuple):
+    """The random numbers of one block of rounds, in arrays of shape (rounds, ..., channels, d)."""
+
+    randomness: Randomness
+    block: int
+    shape: tuple[int, ...]
+
+    def __call__(self, label: Label) -> Words:
+        return self.randomness.words(label, self.block, self.shape)
+
+    def sampled(self, label: Label, sample: Callable[[Stream, int], Numbers]) -> Numbers:
+        return self.randomness.sampled(label, self.block, self.shape, sample)
+
+
 class Drawer(Protocol):
     """Somebody who needs random numbers in every round."""
 
-    def draws(self, words: Callable[[Label], Words], rounds: Rounds) -> Sequence[tuple[Floats, ...]]:
-        """What each of `rounds` gets, made of words of shape (number of rounds, *shape)."""
+    def draws(self, words: Source, rounds: Rounds) -> Sequence[tuple[Any, ...]]:
+        """What each of `rounds` gets."""
 
 
 class _Block(NamedTuple):
@@ -61,7 +76,7 @@ class _Block(NamedTuple):
     end: int
     shape: tuple[int, ...]
     drawer: Drawer
-    draws: Sequence[tuple[Floats, ...]]
+    draws: Sequence[tuple[Any, ...]]
 
 
 class Randomness:
@@ -69,7 +84,7 @@ class Randomness:
         self._secret, self._first_trial = secret, first_trial
         self._block: _Block | None = None
 
-    def draw(self, round_: int, shape: tuple[int, ...], drawer: Drawer) -> tuple[Floats, ...]:
+    def draw(self, round_: int, shape: tuple[int, ...], drawer: Drawer) -> tuple[Any, ...]:
         """What the drawer gets in this round; `shape` is (..., channels, d), trials on leading axes."""
         block = self._block
         if (
@@ -85,25 +100,36 @@ class Randomness:
         rounds = max(1, min(MOST_ROUNDS, BLOCK_WORDS // math.prod(shape[-2:])))
         number = round_ // rounds
         first, end = number * rounds, (number + 1) * rounds
-
-        def words(label: Label) -> Words:
-            return self.words(label, number, (rounds, *shape))
-
-        return _Block(first, end, shape, drawer, drawer.draws(words, np.arange(first, end)))
+        source = Source(self, number, (rounds, *shape))
+        return _Block(first, end, shape, drawer, drawer.draws(source, np.arange(first, end)))
 
     def words(self, label: Label, block: int, shape: tuple[int, ...]) -> Words:
-        """Uniform 64-bit words of shape (rounds, ..., channels, d); every trial has a stream of its own."""
+        """Uniform 64-bit words of shape (rounds, ..., channels, d)."""
+        return self.sampled(label, block, shape, lambda stream, number: stream(number))
+
+    def sampled(
+        self, label: Label, block: int, shape: tuple[int, ...], sample: Callable[[Stream, int], Numbers]
+    ) -> Numbers:
+        """What `sample` makes of each trial's own stream, in shape (rounds, ..., channels, d)."""
         rounds, *batch, channels, dimension = shape
         trials = range(self._first_trial, self._first_trial + math.prod(batch))
-        streams = [self._stream(label, block, trial, rounds * channels * dimension) for trial in trials]
-        by_trial = np.stack(streams).reshape(-1, rounds, channels, dimension)
-        return by_trial.swapaxes(0, 1).reshape(shape)
+        number = rounds * channels * dimension
+        by_trial = np.stack([sample(self._stream(label, block, trial), number) for trial in trials])
+        by_round = by_trial.reshape(-1, rounds, channels, dimension).swapaxes(0, 1)
+        return by_round.reshape(shape)  # type: ignore[return-value]  # stacking keeps the type
 
-    def _stream(self, label: Label, block: int, trial: int, number: int) -> Words:
+    def _stream(self, label: Label, block: int, trial: int) -> Stream:
         """The nonce says what the words are for; the cipher's own counter starts at 0."""
         nonce = label.to_bytes(2, "little") + trial.to_bytes(4, "little") + block.to_bytes(6, "little")
         cipher = Cipher(ChaCha20(self._secret, bytes(4) + nonce), mode=None).encryptor()
-        return np.frombuffer(cipher.update(bytes(8 * number)), "<u8")
+
+        def words(number: int) -> Words:
+            stream = np.zeros(number, "<u8")
+            raw = stream.view(np.uint8).data
+            cipher.update_into(raw, raw)  # a stream cipher adds its words to what is there
+            return stream
+
+        return words
 
 
 def unit_uniform(words: Words) -> Floats:

@@ -65,17 +65,20 @@ class AgentNoise(Section):
     s_x: Scale | None = None
     s_y: Scale | None = None
     q: Decay | None = None
+    floor: Positive | None = None
 
 
 class NoiseSection(Section):
     s_x: Scale = 0.0
     s_y: Scale = 0.0
     q: Decay = 1.0
+    floor: Positive | None = None  # [2^-40 of the smaller scale]
     agents: dict[int, AgentNoise] = {}
 
     def of(self, agent: int) -> dict[str, float]:
-        own = self.agents.get(agent, AgentNoise()).model_dump(exclude_none=True)
-        return {"s_x": self.s_x, "s_y": self.s_y, "q": self.q, **own}
+        """The noise of one agent; what nobody chose is not in it."""
+        own = self.agents.get(agent, AgentNoise())
+        return {**self.model_dump(exclude={"agents"}, exclude_none=True), **own.model_dump(exclude_none=True)}
 
 
 class SyntheticSection(Section):

@@ -108,11 +108,13 @@ class Draws(NamedTuple):
 def draws_of(network: cpgt.Network, seed: int, rounds: int, dimension: int) -> Draws:
     """What the project draws under this seed, asked for apart from any run.
 
-    A compressor that is not dithered has no dithers; the project hands it the noise instead."""
+    What rounding x to the lattice adds to eta, at most half a step, is not in it. A compressor that is not
+    dithered has no dithers; the project hands it something else instead."""
     each = []
     for agent in network.agents:
         randomness, algorithm = Randomness(seeded_secret(seed, agent)), network.algorithm_of(agent)
-        each.append([randomness.draw(k, (2, dimension), algorithm) for k in range(rounds)])
+        drawn = [randomness.draw(k, (2, dimension), algorithm) for k in range(rounds)]
+        each.append([(noise.z * noise.step, dither) for noise, dither in drawn])
     noise, dither = np.moveaxis(np.array(each), (2, 3), (0, 1)).swapaxes(2, 3)
     return Draws(noise[0], noise[1], dither[0], dither[1])
 

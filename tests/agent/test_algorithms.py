@@ -10,6 +10,7 @@ import pytest
 import cpgt
 from agent.algorithms import REFERENCE, State, X, Y, build_algorithm, start_point
 from agent.errors import DivergedError, InputError
+from agent.noise import Drawn
 from agent.objectives import Objective
 from agent.randomness import Drawer, Randomness, seeded_secret
 from cpgt.problem import build_objectives
@@ -246,9 +247,9 @@ class OneOf(Randomness):
         super().__init__(secret)
         self.trial, self.trials = trial, trials
 
-    def draw(self, round_: int, shape: tuple[int, ...], drawer: Drawer) -> tuple[Array, ...]:
-        many = super().draw(round_, (self.trials, *shape), drawer)
-        return tuple(array[self.trial] for array in many)
+    def draw(self, round_: int, shape: tuple[int, ...], drawer: Drawer) -> tuple[Drawn, Array]:
+        noise, dither = super().draw(round_, (self.trials, *shape), drawer)
+        return Drawn(noise.z[self.trial], noise.step), dither[self.trial]
 
 
 def stack_of_one(message: Vectors) -> Vectors:

@@ -1,21 +1,25 @@
-"""The noise is Laplace with scale s q^k, each agent's and each channel's own."""
+"""The noise is discrete Laplace on a lattice of public steps; each agent's and channel's scale is s q^k."""
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from scipy import stats
 
 import cpgt
 from agent.compressors import Quantizer
 from agent.errors import InputError
-from agent.noise import LaplaceNoise, unit_laplace
-from agent.randomness import Label, Randomness, seeded_secret
+from agent.lattice import BITS, Stream, discrete_laplace
+from agent.noise import FLOOR, GRID, LEAST_FLOOR, Drawn, LaplaceNoise
+from agent.randomness import Label, Randomness, Source, seeded_secret
 from tests.agent.problems import COMPRESSIONS, Array, Draws, draws_of, make_network
 
 N = 100_000
-WORDS = Randomness(seeded_secret(5, 1)).words(Label.NOISE, 0, (1, 1, N))
-UNIT = unit_laplace(WORDS).ravel()
+LATTICE = 2.0**BITS
+GOLDEN = [-15694230029706.0, -15719669777704.0, -35298123338059.0, 8769380106142.0]
 
 
 def within(found: float, wanted: float, deviation: float, number: int = N) -> bool:
@@ -23,64 +27,211 @@ def within(found: float, wanted: float, deviation: float, number: int = N) -> bo
     return abs(found - wanted) < 5 * deviation / math.sqrt(number)
 
 
+def stream(seed: int) -> Stream:
+    return Randomness(seeded_secret(seed, 1))._stream(Label.NOISE, 0, 0)
+
+
+def source(*shape: int) -> Source:
+    return Source(Randomness(seeded_secret(5, 1)), 0, shape)
+
+
+def one_round(noise: LaplaceNoise, k: int, dimension: int) -> Drawn:
+    return noise.draw(source(1, 2, dimension), np.array([k]))[0]
+
+
 # --- the distribution -----------------------------------------------------------------------------
 
 
-def test_unit_laplace_is_laplace() -> None:
-    assert stats.kstest(UNIT, stats.laplace.cdf).pvalue > 1e-3
-    assert stats.kstest(np.abs(UNIT), stats.expon.cdf).pvalue > 1e-3
+def expected_counts(bits: int, highest: int, number: int) -> Array:
+    """Of -highest .. highest, and of everything beyond: P(z) = (1 - r) / (1 + r) r^|z|, r = exp(-2^-bits)."""
+    r = math.exp(-(2.0**-bits))
+    inside = number * (1 - r) / (1 + r) * r ** np.abs(np.arange(-highest, highest + 1))
+    return np.append(inside, number - inside.sum())
 
 
-def test_moments() -> None:
-    """E x = 0, E|x| = 1, E x^2 = 2 (not 1), E x^4 = 24; the deviations follow from the next moments."""
-    assert within(UNIT.mean(), 0, np.sqrt(2))
-    assert within(np.abs(UNIT).mean(), 1, 1)
-    assert within((UNIT**2).mean(), 2, np.sqrt(24 - 4))
-    assert within((UNIT**4).mean(), 24, np.sqrt(40320 - 24**2))
+def counts(z: Array, highest: int) -> Array:
+    inside = z[np.abs(z) <= highest].astype(np.int64)
+    return np.append(np.bincount(inside + highest, minlength=2 * highest + 1), len(z) - len(inside))
 
 
-def test_the_sign_tells_nothing_of_the_magnitude() -> None:
-    assert within((UNIT > 0).mean(), 0.5, 0.5)
-    assert within((np.sign(UNIT) * (np.abs(UNIT) - 1)).mean(), 0, 1)
+@pytest.mark.parametrize(("bits", "highest"), [(4, 80), (5, 150), (7, 400)])
+def test_the_numbers_are_discrete_laplace(bits: int, highest: int) -> None:
+    """Every single value, on a lattice that is coarse enough to see them, zero and both signs included."""
+    z = discrete_laplace(stream(bits), 1_000_000, bits)
+    wanted = expected_counts(bits, highest, len(z))
+    assert wanted.min() > 20
+    assert stats.chisquare(counts(z, highest), wanted).pvalue > 1e-3
 
 
-def test_every_word_gives_a_finite_number() -> None:
-    extremes = np.array([0, 1, 2**64 - 1, 2**64 - 2], dtype=np.uint64)
-    largest = 53 * np.log(2)
-    assert unit_laplace(extremes) == pytest.approx([0.0, 0.0, -largest, largest])
+def test_the_tail_beyond_what_one_word_can_tell() -> None:
+    """H = 63 and more is drawn in parts: it must go on as if it were not."""
+    z = np.abs(discrete_laplace(stream(2), 3_000_000, 4))
+    tail = z[z >= 63 * 2]  # H has the scale 8, z the scale 16
+    assert within(len(tail) / len(z), math.exp(-63 / 8) * 2 / (1 + math.exp(-1 / 16)), 0.02, len(z))
+    r = math.exp(-1 / 16)
+    assert len(tail) > 1000
+    assert within((tail - 126).mean(), r / (1 - r), math.sqrt(r) / (1 - r), len(tail))
 
 
-# --- scale and decay ------------------------------------------------------------------------------
+def test_the_full_lattice_is_laplace_in_the_large_and_uniform_in_the_small() -> None:
+    z = discrete_laplace(stream(3), N)
+    assert np.array_equal(z, np.rint(z))
+    assert stats.kstest(z / LATTICE, stats.laplace.cdf).pvalue > 1e-3
+    assert stats.kstest((np.abs(z) % 2.0**20) / 2.0**20, "uniform").pvalue > 1e-3
+    assert within((z / LATTICE).mean(), 0, np.sqrt(2))
+    assert within(((z / LATTICE) ** 2).mean(), 2, np.sqrt(24 - 4))  # not 1
+    assert within((np.sign(z) * (np.abs(z / LATTICE) - 1)).mean(), 0, 1)
+
+
+def test_against_opendp() -> None:
+    """An exact sampler by others: two samples of the same distribution."""
+    dp = pytest.importorskip("opendp.prelude")
+    dp.enable_features("contrib")
+    space = dp.vector_domain(dp.atom_domain(T=int)), dp.l1_distance(T=int)
+    theirs = np.array(dp.m.make_laplace(*space, scale=16.0)([0] * 30_000), dtype=np.float64)
+    ours = discrete_laplace(stream(4), len(theirs), 4)
+    table = np.array([counts(theirs, 60), counts(ours, 60)])
+    assert table.min() > 10
+    assert stats.chi2_contingency(table).pvalue > 1e-6  # theirs has no seed: wrong once in a million
+
+
+def test_the_extreme_words() -> None:
+    """All zeros: nothing, kept at once. All ones: 63 and more, until another word comes."""
+    assert discrete_laplace(lambda number: np.zeros(number, np.uint64), 5).tolist() == [0.0] * 5
+    calls = []
+
+    def ones_then_zeros(number: int) -> np.ndarray[tuple[int, ...], np.dtype[np.uint64]]:
+        calls.append(number)
+        return np.full(number, 2**64 - 1 if len(calls) <= 3 else 0, np.uint64)
+
+    assert discrete_laplace(ones_then_zeros, 1).tolist() == [3 * 63 * 2.0 ** (BITS - 3)]
+
+
+def test_the_same_words_give_the_same_numbers_everywhere() -> None:
+    """No library function that may round differently elsewhere: these are written down."""
+    assert discrete_laplace(stream(1), 4).tolist() == GOLDEN
+
+
+# --- the lattice ----------------------------------------------------------------------------------
+
+finite = st.floats(-1e12, 1e12, allow_nan=False)
+steps = st.floats(1e-200, 1e6)
+noise_steps = st.integers(-(2**52), 2**52).map(float)
+NOISE = LaplaceNoise((1.0, 1.0), 0.9)
+
+
+def exact_point(x: float, step: float) -> int:
+    return int(np.rint(np.float64(x) / step))
+
+
+def add(x: float, z: float, step: float) -> float:
+    return float(NOISE.add(np.array([x]), Drawn(np.array([z]), np.array([step])))[0])
+
+
+@given(finite, noise_steps, steps)
+def test_what_is_sent_is_a_function_of_the_sum_of_whole_numbers(x: float, z: float, step: float) -> None:
+    """The sum in floats is the exact one, rounded: a float conversion of Python's exact integers says so."""
+    assert add(x, z, step) == float(exact_point(x, step) + int(z)) * step
+
+
+@given(finite, finite, noise_steps, steps)
+def test_every_output_is_reachable_from_every_input(x: float, other: float, z: float, step: float) -> None:
+    """From another x, by the noise that makes up for the difference: the very same bits."""
+    needed = exact_point(x, step) + int(z) - exact_point(other, step)
+    if float(needed) == needed:  # a larger number of steps than floats hold is never drawn
+        assert add(other, float(needed), step) == add(x, z, step)
+
+
+@given(finite, finite, steps)
+def test_rounding_to_the_lattice_adds_at_most_a_step(x: float, other: float, step: float) -> None:
+    apart = abs(Fraction(x) - Fraction(other)) / Fraction(step)
+    last_place = (abs(Fraction(x)) + abs(Fraction(other))) / Fraction(step) / 2**53
+    assert abs(exact_point(x, step) - exact_point(other, step)) <= apart + 1 + last_place
+
+
+def test_two_neighbouring_floats_are_not_told_apart() -> None:
+    """Mironov's attack: x + noise in floats has holes that depend on x. On the lattice the values that an x and
+    its neighbour can reach are the same."""
+    x, other = 1.0, np.nextafter(1.0, 2.0)
+    z = discrete_laplace(stream(6), 50_000)
+    drawn = Drawn(z, np.full_like(z, 2.0**-BITS))
+    one, two = (NOISE.add(np.full_like(z, value), drawn) for value in (x, other))
+    assert np.array_equal(one, two)
+
+
+def test_the_grid_covers_a_step_and_the_inexactness_of_the_numbers() -> None:
+    assert 2.0**-BITS < GRID < 2.0 ** -(BITS - 1)
+
+
+# --- scale, decay and floor -----------------------------------------------------------------------
 
 
 def test_the_scale_is_s_times_q_to_the_k() -> None:
-    """The same words give the same unit noise: what differs between rounds and channels is the scale."""
-    words = np.broadcast_to(WORDS[:, :, :50], (4, 2, 50))
-    rounds = np.array([0, 1, 7, 300])
-    noise = LaplaceNoise((3.0, 0.5), 0.9).draw(words, rounds)
-    for k, of_round in zip(rounds, noise, strict=True):
-        for s, channel in zip((3.0, 0.5), of_round, strict=True):
-            assert channel == pytest.approx(s * 0.9**k * UNIT[:50], rel=1e-12)
+    noise = LaplaceNoise((3.0, 0.5), 0.9)
+    rounds = np.array([0, 1, 7, 200])
+    found = noise.scales_of(rounds)
+    assert found == pytest.approx(np.outer(0.9**rounds, (3.0, 0.5)), rel=1e-12)
+    for drawn, scales in zip(noise.draw(source(4, 2, 50), rounds), found, strict=True):
+        assert drawn.step.tolist() == (scales[:, None] / LATTICE).tolist()
 
 
-def test_the_scale_of_leading_trials() -> None:
-    words = Randomness(seeded_secret(5, 1)).words(Label.NOISE, 0, (3, 4, 2, 50))
-    noise = LaplaceNoise((3.0, 0.5), 0.9).draw(words, np.array([5, 6, 7]))
-    scales = 0.9 ** np.array([5, 6, 7])[:, None, None, None] * np.array([3.0, 0.5])[:, None]
-    assert np.allclose(noise, scales * unit_laplace(words), rtol=1e-12, atol=0)
+def test_leading_trials_have_the_same_steps() -> None:
+    noise = LaplaceNoise((3.0, 0.5), 0.9)
+    drawn = noise.draw(source(3, 4, 2, 50), np.array([5, 6, 7]))
+    assert [d.z.shape for d in drawn] == [(4, 2, 50)] * 3
+    values = np.random.default_rng(0).normal(size=(4, 2, 50))
+    for of_round in drawn:
+        single = [noise.add(v, Drawn(z, of_round.step)) for v, z in zip(values, of_round.z, strict=True)]
+        assert np.array_equal(noise.add(values, of_round), np.stack(single))
 
 
-def test_noise_of_a_vanishing_scale_is_no_warning() -> None:
-    noise = LaplaceNoise((1.0, 1.0), 0.5).draw(WORDS[:, :, :20].reshape(1, 2, 10), np.array([2**31]))
-    assert not noise.any()
+@pytest.mark.parametrize("k", [500, 10_000, 2**31])
+def test_no_value_leaves_without_noise_however_late(k: int) -> None:
+    """Where q^k has long underflowed to 0, the scale is the floor."""
+    noise = LaplaceNoise((1.0, 8.0), 0.5)
+    drawn = one_round(noise, k, 1000)
+    values = np.full((2, 1000), 3.0)
+    eta = noise.add(values, drawn) - values
+    assert (eta != 0).mean() > 0.999  # the floor is 2^-40, half a last place of 3 is 2^-52
+    assert np.abs(eta).mean(axis=1) == pytest.approx([FLOOR, FLOOR], rel=0.2)
+
+
+@settings(max_examples=300)
+@given(st.floats(1e-150, 1e150), st.floats(0.0, 1.0, exclude_min=True), st.integers(0, 2**32))
+def test_a_scale_is_never_0_and_never_below_the_floor(s: float, q: float, k: int) -> None:
+    noise = LaplaceNoise((s, 2 * s), q)
+    scales = noise.scales_of(np.array([k]))
+    assert (scales >= s * FLOOR).all()
+    assert (one_round(noise, k, 3).step > 2.0**-1022).all()
+
+
+def test_a_floor_of_ones_own() -> None:
+    scales = LaplaceNoise((1.0, 0.0), 0.1, floor=1e-3).scales_of(np.arange(6))
+    assert scales[:, 0] == pytest.approx([1, 0.1, 0.01, 1e-3, 1e-3, 1e-3])
+    assert not scales[:, 1].any(), "no noise stays no noise"
+
+
+@pytest.mark.parametrize("floor", [0.0, 1e-300, float("nan"), float("inf"), -1.0])
+def test_floors_that_make_no_sense(floor: float) -> None:
+    with pytest.raises(InputError, match=r"noise\.floor must be at least"):
+        LaplaceNoise((1.0, 1.0), 0.9, floor)
+
+
+def test_scales_too_small_for_a_floor() -> None:
+    with pytest.raises(InputError, match=r"noise\.floor must be at least"):
+        LaplaceNoise((LEAST_FLOOR, 1.0), 0.9)
 
 
 def test_scale_0_is_exactly_no_noise() -> None:
-    noise = LaplaceNoise((0.0, 2.0), 1.0).draw(WORDS[:, :, :200].reshape(1, 2, 100), np.array([0]))
-    assert not noise[0, 0].any()
-    assert noise[0, 1].all()
-    assert LaplaceNoise((0.0, 0.0), 1.0).silent
-    assert not LaplaceNoise((0.0, 2.0), 1.0).silent
+    noise = LaplaceNoise((0.0, 2.0), 1.0)
+    values = np.random.default_rng(1).normal(size=(2, 100))
+    noised = noise.add(values, one_round(noise, 0, 100))
+    assert np.array_equal(noised[0], values[0])
+    assert (noised[1] != values[1]).all()
+    silent = LaplaceNoise((0.0, 0.0), 1.0)
+    assert np.array_equal(silent.add(values, one_round(silent, 3, 100)), values)
+    assert silent.silent
+    assert not noise.silent
 
 
 @pytest.mark.parametrize("scale", [-1.0, float("nan"), float("inf")])

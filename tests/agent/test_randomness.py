@@ -9,7 +9,7 @@ from scipy import stats
 
 from agent.algorithms import CPGT
 from agent.compressors import Identity, Quantizer
-from agent.noise import LaplaceNoise
+from agent.noise import Drawn, LaplaceNoise
 from agent.objectives import Idle
 from agent.randomness import (
     BLOCK_WORDS,
@@ -32,7 +32,12 @@ SHAPES = [(2, 3), (2, 100), (2, BLOCK_WORDS // 2), (2, BLOCK_WORDS)]
 
 def drawn(k: int, shape: tuple[int, ...], secret: bytes = SECRET, algorithm: CPGT = DITHERED) -> Array:
     """Noise and dither of one round, from an object that never drew anything before."""
-    return np.array(Randomness(secret).draw(k, shape, algorithm))
+    return one_array(Randomness(secret).draw(k, shape, algorithm))
+
+
+def one_array(drawn: tuple[Drawn, Array]) -> Array:
+    noise, dither = drawn
+    return np.array([noise.z * noise.step, dither])
 
 
 # --- a function of what it is asked ---------------------------------------------------------------
@@ -42,10 +47,10 @@ def drawn(k: int, shape: tuple[int, ...], secret: bytes = SECRET, algorithm: CPG
 def test_the_order_of_asking_does_not_matter(shape: tuple[int, ...]) -> None:
     rounds = list(range(2 * MOST_ROUNDS + 3))
     in_order = Randomness(SECRET)
-    wanted = [np.array(in_order.draw(k, shape, DITHERED)) for k in rounds]
+    wanted = [one_array(in_order.draw(k, shape, DITHERED)) for k in rounds]
     backwards = Randomness(SECRET)
     for k in reversed(rounds):
-        assert np.array_equal(backwards.draw(k, shape, DITHERED), wanted[k])
+        assert np.array_equal(one_array(backwards.draw(k, shape, DITHERED)), wanted[k])
     for k in (0, 1, 5, 6, MOST_ROUNDS - 1, MOST_ROUNDS, 2 * MOST_ROUNDS):
         assert np.array_equal(drawn(k, shape), wanted[k])
     assert len({one.tobytes() for one in wanted}) == len(rounds)
@@ -57,8 +62,9 @@ def test_drawing_other_shapes_or_for_others_in_between_does_not_matter() -> None
     for k in range(MOST_ROUNDS - 3, MOST_ROUNDS + 3):
         randomness.draw(k + 1, (2, 7), DITHERED)
         randomness.draw(k, (3, 2, 5), DITHERED)
-        assert np.array_equal(randomness.draw(k, (2, 5), DITHERED), drawn(k, (2, 5)))
-        assert np.array_equal(randomness.draw(k, (2, 5), other), drawn(k, (2, 5), algorithm=other))
+        assert np.array_equal(one_array(randomness.draw(k, (2, 5), DITHERED)), drawn(k, (2, 5)))
+        found = one_array(randomness.draw(k, (2, 5), other))
+        assert np.array_equal(found, drawn(k, (2, 5), algorithm=other))
 
 
 def test_the_noise_does_not_depend_on_the_compressor() -> None:
@@ -134,7 +140,7 @@ def test_streams_are_uniform(name: str) -> None:
 
 def test_rounds_channels_and_the_dither_are_uncorrelated() -> None:
     randomness = Randomness(SECRET)
-    draws = np.array([randomness.draw(k, (2, 40), DITHERED) for k in range(501)])
+    draws = np.array([one_array(randomness.draw(k, (2, 40), DITHERED)) for k in range(501)])
     noise, dither = draws[:, 0], draws[:, 1]
     pairs = [
         (noise[1:], noise[:-1]),
