@@ -21,6 +21,7 @@ from scipy.optimize import minimize_scalar
 
 from agent.account import Account, Terms, epsilon_after
 from agent.errors import InputError
+from agent.noise import GRID, LaplaceNoise
 from cpgt.planning.forecast import Response
 
 Floats = NDArray[np.float64]
@@ -46,8 +47,9 @@ class Choice:
 class Market:
     """What noise costs in privacy and in error, for one network."""
 
-    def __init__(self, terms: Terms, response: Response) -> None:
-        self._terms, self._response = terms, response
+    def __init__(self, terms: Terms, response: Response, floor: float | None = None) -> None:
+        """`floor` is the network's, where it names one; else the noise has its own."""
+        self._terms, self._response, self._floor = terms, response, floor
         self._prices = lru_cache(maxsize=64)(self._prices_of)
 
     def best(self, epsilon: float, rounds: int, decays: Iterable[float] = DECAYS) -> Choice:
@@ -90,7 +92,7 @@ class Market:
 
     def _prices_of(self, q: float) -> tuple[Floats, ...]:
         """X, Y, R_x, R_y by number of rounds."""
-        return (*self._spending(q), *self._response.noise_parts(q))
+        return (*self._spending(q), *self._response.unit_costs(q))
 
     def _spending(self, q: float) -> tuple[Floats, Floats]:
         """sqrt(d) X and sqrt(d) Y after 0, 1, 2, ... rounds: epsilon is linear in 1 / s_x and 1 / s_y."""
@@ -100,15 +102,23 @@ class Market:
             return 2 * less_y - both, 2 * (both - less_y)
 
     def _exactly(self, choice: Choice) -> Choice:
-        """Scales up to a common factor are right; the floor may still be missing from it."""
-        for _ in range(4):
-            terms = replace(self._terms, s_x=choice.s_x, s_y=choice.s_y, q=choice.q)
-            factor = epsilon_after(terms, choice.rounds).sound / choice.epsilon * (1 + 1e-13)
+        """The scales are right but for the floor: what it saves is given back."""
+        for _ in range(20):
+            noise = LaplaceNoise((choice.s_x, choice.s_y), choice.q, self._floor)
+            factor = epsilon_after(with_noise(self._terms, noise), choice.rounds).sound / choice.epsilon
             choice = replace(choice, s_x=choice.s_x * factor, s_y=choice.s_y * factor)
+            if abs(factor - 1) < 1e-12:
+                break
         return choice
 
     def _lattice(self, rounds: int) -> float:
-        return self._terms.dimension * self._terms.grid * (2 * rounds - 1)
+        return self._terms.dimension * GRID * (2 * rounds - 1)
+
+
+def with_noise(terms: Terms, noise: LaplaceNoise) -> Terms:
+    """These terms, with this noise and all that its lattice and its floor mean for them."""
+    s_x, s_y = noise.scales
+    return replace(terms, s_x=s_x, s_y=s_y, q=noise.q, floor=noise.lowest, grid=GRID)
 
 
 def _spent(terms: Terms, rounds: int) -> Floats:

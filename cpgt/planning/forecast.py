@@ -13,7 +13,6 @@ All distances are over all agents together: |x - x*| of the stacked x, sqrt(n) t
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -62,20 +61,21 @@ class Response:
     def rounds(self) -> int:
         return len(self.noise_x)
 
-    def errors(self, s_x: float, s_y: float, q: float) -> Floats:
-        """E|x(k) - x*|^2 for k = 0 .. J: the start's part, and 2 s^2 q^2t of every round's noise."""
-        from_x, from_y = self.noise_parts(q)
-        total: Floats = self.start + s_x**2 * from_x + s_y**2 * from_y
+    def errors(self, scales: Floats) -> Floats:
+        """E|x(k) - x*|^2 for k = 0 .. J, from the scales on x and y of rounds 0 .. J - 1, of shape (J, 2)."""
+        powers: Floats = 2.0 * np.square(scales.T)  # the variance of Laplace noise
+        total: Floats = self.start + _delayed(powers[0], self.noise_x) + _delayed(powers[1], self.noise_y)
         return total
 
-    def noise_parts(self, q: float) -> tuple[Floats, Floats]:
-        """The same for unit scales on x and on y."""
+    def unit_costs(self, q: float) -> tuple[Floats, Floats]:
+        """The part of noise of scale q^k on x, and on y."""
         powers = 2.0 * q ** (2.0 * np.arange(self.rounds))
-        parts = [
-            np.concatenate([[0.0], np.maximum(fftconvolve(powers, noise)[: self.rounds], 0.0)])
-            for noise in (self.noise_x, self.noise_y)
-        ]
-        return parts[0], parts[1]
+        return _delayed(powers, self.noise_x), _delayed(powers, self.noise_y)
+
+
+def _delayed(powers: Floats, noise: Floats) -> Floats:
+    """What all noise up to round k - 1 has become in round k: a convolution."""
+    return np.concatenate([[0.0], np.maximum(fftconvolve(powers, noise)[: len(noise)], 0.0)])
 
 
 def response(iteration: Iteration, x: Floats, y: Floats, spread: float, rounds: int) -> Response:
@@ -111,15 +111,6 @@ def limit_spread(hessians: Floats, noise_power: float) -> Floats:
     eigenvalues = np.linalg.eigvalsh(hessians.sum(axis=0))
     spread: Floats = len(hessians) * noise_power / eigenvalues**2
     return spread
-
-
-def noise_power(scales: Sequence[tuple[float, float]], rounds: int) -> float:
-    """Variance of a coordinate of the sum of all agents' y noise: 2 s^2 (1 + q^2 + ... ) for each (s, q)."""
-    return sum(2.0 * s**2 * _geometric(q * q, rounds) for s, q in scales)
-
-
-def _geometric(ratio: float, terms: int) -> float:
-    return float(terms) if ratio == 1.0 else (1.0 - ratio**terms) / (1.0 - ratio)
 
 
 def mean_length(variances: Floats) -> float:

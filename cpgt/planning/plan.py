@@ -15,11 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agent.account import Epsilon, Terms, epsilon_after, epsilon_forever
+from agent.algorithms import Y
 from agent.errors import InputError
 from agent.objectives import Objective
 from cpgt.network import Network, NoiseSection
-from cpgt.planning.budget import LADDER_ROUNDS, Choice, Market
-from cpgt.planning.forecast import Response, limit_spread, mean_length, noise_power
+from cpgt.planning.budget import LADDER_ROUNDS, Choice, Market, with_noise
+from cpgt.planning.forecast import Response, limit_spread, mean_length
 from cpgt.planning.rehearsal import rehearsed_rate, traffic
 from cpgt.planning.study import MOST_UNKNOWNS, Problem, follow, start_moments, study
 from cpgt.quadratics import tracking_radius
@@ -109,10 +110,10 @@ def make_plan(
                 f"--epsilon needs a network that converges, with at most {MOST_UNKNOWNS} unknowns in all"
             )
         worst = terms_of(network, 1, problem, promise)
-        market = Market(replace(worst, smoothness=max(problem.smoothness)), followed)
+        market = Market(replace(worst, smoothness=max(problem.smoothness)), followed, network.noise.floor)
         chosen = market.refined(epsilon, network.rounds)
         frontier = market.frontier(epsilon, network.rounds, chosen)
-        noise = NoiseSection(s_x=chosen.s_x, s_y=chosen.s_y, q=chosen.q)
+        noise = NoiseSection(s_x=chosen.s_x, s_y=chosen.s_y, q=chosen.q, floor=network.noise.floor)
         network = network.model_copy(update={"noise": noise})
     return _plan(network, objectives, problem, followed, promise, chosen, frontier), network
 
@@ -136,8 +137,7 @@ def _plan(
     dimension, L = objectives[0].dimension, max(problem.smoothness)
     shape, algorithm = spectrum(network.topology), network.algorithm
     noises = [network.noise.of(agent) for agent in network.agents]
-    largest = {"s_x": max(n["s_x"] for n in noises), "s_y": max(n["s_y"] for n in noises),
-               "q": max(n["q"] for n in noises)}  # fmt: skip
+    largest = {name: max(noise[name] for noise in noises) for name in ("s_x", "s_y", "q")}
     phi = network.algorithm_of(1).compressor.phi(dimension)
     setting = Setting(problem.convexity, L, phi, shape.rho_w, shape.laplacian, largest["q"])
     terms = {agent: terms_of(network, agent, problem, promise) for agent in network.agents}
@@ -170,26 +170,29 @@ def _plan(
 
 
 def terms_of(network: Network, agent: int, problem: Problem, promise: Promise) -> Terms:
-    return Terms(
+    terms = Terms(
         alpha=network.algorithm.alpha,
         smoothness=problem.smoothness[agent - 1],
         delta=promise.delta,
+        s_x=0.0,
+        s_y=0.0,
+        q=1.0,
         dimension=problem.optimum.size,
         adjacency=promise.adjacency,
-        **network.noise.of(agent),
     )
+    return with_noise(terms, network.algorithm_of(agent).noise)
 
 
 def _accuracy(network: Network, problem: Problem, followed: Response | None) -> Accuracy:
-    noises = [network.noise.of(agent) for agent in network.agents]
-    power = noise_power([(noise["s_y"], noise["q"]) for noise in noises], network.rounds)
+    noises = [network.algorithm_of(agent).noise for agent in network.agents]
+    power = sum(2 * float((noise.scales_of(np.arange(network.rounds))[:, Y] ** 2).sum()) for noise in noises)
     spread = limit_spread(problem.hessians, power)
     limit = math.sqrt(spread.sum())
     centre, variance = start_moments(network)
     start = math.sqrt(len(noises) * float(((centre - problem.optimum) ** 2 + variance).sum()))
     end, settled = None, None
-    if followed is not None and len({tuple(noise.values()) for noise in noises}) == 1:
-        errors = np.sqrt(followed.errors(**noises[0]))
+    if followed is not None and len(set(noises)) == 1:
+        errors = np.sqrt(followed.errors(noises[0].scales_of(np.arange(followed.rounds))))
         end = float(errors[network.rounds])
         settled = _settled(errors, max(limit, 1e-9 * start))
     return Accuracy(mean_length(spread), limit, start, end, settled)

@@ -19,7 +19,7 @@ from cpgt.batch import run_trials
 from cpgt.cli import main
 from cpgt.network import Network, load_network
 from cpgt.planning.budget import DECAYS, Market
-from cpgt.planning.forecast import Iteration, limit_spread, mean_length, noise_power, response
+from cpgt.planning.forecast import Iteration, limit_spread, mean_length, response
 from cpgt.planning.plan import Plan, Promise, make_plan
 from cpgt.planning.study import follow, study
 from cpgt.problem import build_objectives
@@ -59,6 +59,10 @@ def planned(
     return make_plan(network, objectives, Promise(), epsilon)
 
 
+def scales(s_x: float, s_y: float, q: float, rounds: int) -> Floats:
+    return np.stack([s * q ** np.arange(rounds, dtype=np.float64) for s in (s_x, s_y)], axis=1)
+
+
 # --- predictions against trials -------------------------------------------------------------------
 
 
@@ -82,7 +86,9 @@ def test_the_error_after_any_number_of_rounds_is_as_planned(name: str) -> None:
     trials = run_trials(network, objectives, trials=TRIALS, rounds=120, seed=5, every=30)
     optimum = limits(objectives, np.zeros((1, 10)))[0]
     found = np.sqrt(((trials.x - optimum) ** 2).sum(axis=(-1, -2)).mean(axis=-1))
-    assert found == pytest.approx(np.sqrt(followed.errors(2.0, 0.05, 0.95))[trials.rounds], rel=0.1)
+    assert found == pytest.approx(
+        np.sqrt(followed.errors(scales(2.0, 0.05, 0.95, 120)))[trials.rounds], rel=0.1
+    )
 
 
 def test_the_noise_chosen_spends_the_budget_and_gives_the_error_it_says() -> None:
@@ -109,7 +115,7 @@ def test_no_other_noise_for_the_same_budget_is_better() -> None:
         for ratio in (0.3, 1.0, 3.0, chosen.s_x / chosen.s_y, 30.0, 100.0):
             trial = replace(terms, s_x=ratio, q=q)
             factor = epsilon_after(trial, 200).sound / 50.0
-            error = math.sqrt(followed.errors(ratio * factor, factor, q)[200])
+            error = math.sqrt(followed.errors(scales(ratio * factor, factor, q, 200))[200])
             assert chosen.error <= error * (1 + 1e-6)
 
 
@@ -144,9 +150,8 @@ def test_one_agent_in_one_dimension_by_hand() -> None:
     assert found.noise_y[0] == 0.0  # it is in y only
     assert found.noise_y[-1] == pytest.approx(1.0)
     assert found.noise_x[-1] == pytest.approx(0.0, abs=1e-12)
-    power = noise_power([(2.0, 0.5)], 1000)
-    assert power == pytest.approx(2 * 4 / (1 - 0.25))
-    assert found.errors(0.0, 2.0, 0.5)[-1] == pytest.approx(limit_spread(np.ones((1, 1, 1)), power)[0])
+    spread = limit_spread(np.ones((1, 1, 1)), 2 * 4 / (1 - 0.25))
+    assert found.errors(scales(0.0, 2.0, 0.5, 60))[-1] == pytest.approx(spread[0])
 
 
 @pytest.mark.parametrize(("variances", "mean"), [([4.0], 2 * math.sqrt(2 / math.pi)),
