@@ -245,9 +245,10 @@ def plan(
 
     from rich.console import Console
 
-    from cpgt.planning.plan import Promise, make_plan
+    from cpgt.planning.plan import make_plan
     from cpgt.planning.report import draw, show
     from cpgt.problem import build_objectives
+    from cpgt.promise import Promise
 
     model = _load(network, overrides, rounds)
     _code_beside(network)
@@ -263,6 +264,51 @@ def plan(
         (folder / "plan.json").write_text(json.dumps(found.as_dict(), indent=2) + "\n", encoding="utf-8")
         if found.frontier:
             draw(found, folder)
+
+
+@main.command()
+@click.argument("network")
+@_delta
+@_adjacency
+@_smoothness
+@click.option("--agent", "target", type=click.IntRange(min=1), help="Whom to attack. [the largest epsilon]")
+@click.option("--rounds", type=click.IntRange(min=1), default=8, show_default=True,
+              help="Rounds to attack; most is lost in the first.")  # fmt: skip
+@click.option("--trials", type=click.IntRange(min=20), help="Runs of each of two problems. [by size]")
+@click.option("--confidence", type=click.FloatRange(0.5, 1, max_open=True), default=0.99, show_default=True,
+              help="Of the lower bound.")  # fmt: skip
+@click.option("--seed", type=int, default=1, show_default=True, help="Another seed, other runs.")
+@_set
+@_out
+def audit(
+    network: str, delta: float, adjacency: Literal["function", "record"], smoothness: float | None,
+    target: int | None, rounds: int, trials: int | None, confidence: float, seed: int,
+    overrides: tuple[str, ...], out: Path | None,
+) -> None:  # fmt: skip
+    """Attack NETWORK as an eavesdropper would: what do the bytes on the wire tell of one agent's problem?
+
+    Runs two adjacent problems many times in this process. The exit code is 1 if more is lost than is claimed.
+    With --out, audit.json goes to that folder."""
+    import json
+
+    from rich.console import Console
+
+    from cpgt.auditing import audit as auditing
+    from cpgt.problem import build_objectives
+    from cpgt.promise import Promise
+
+    model = _load(network, overrides, rounds)
+    _code_beside(network)
+    folder = _new_folder(out, model.name) if out else None
+    promise, settings = (
+        Promise(delta, adjacency, smoothness),
+        auditing.Settings(trials, seed, confidence, target),
+    )
+    found = auditing.audit(model, build_objectives(model, {}), promise, settings)
+    auditing.show(found, Console())
+    if folder:
+        (folder / "audit.json").write_text(json.dumps(found.as_dict(), indent=2) + "\n", encoding="utf-8")
+    sys.exit(1 if found.violated else 0)
 
 
 def _load(network: str, overrides: tuple[str, ...], rounds: int | None) -> Network:

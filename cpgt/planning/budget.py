@@ -23,6 +23,7 @@ from agent.account import Account, Terms, epsilon_after
 from agent.errors import InputError
 from agent.noise import GRID, LaplaceNoise
 from cpgt.planning.forecast import Response
+from cpgt.promise import with_noise
 
 Floats = NDArray[np.float64]
 LEAST_SHARE_OF_X = 0.01
@@ -113,12 +114,6 @@ class Market:
 
     def _lattice(self, rounds: int) -> float:
         return self._terms.dimension * GRID * (2 * rounds - 1)
-
-
-def with_noise(terms: Terms, noise: LaplaceNoise) -> Terms:
-    """These terms, with this noise and all that its lattice and its floor mean for them."""
-    s_x, s_y = noise.scales
-    return replace(terms, s_x=s_x, s_y=s_y, q=noise.q, floor=noise.lowest, grid=GRID)
 
 
 def _spent(terms: Terms, rounds: int) -> Floats:

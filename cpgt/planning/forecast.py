@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -63,8 +63,8 @@ class Response:
 
     def errors(self, scales: Floats) -> Floats:
         """E|x(k) - x*|^2 for k = 0 .. J, from the scales on x and y of rounds 0 .. J - 1, of shape (J, 2)."""
-        powers: Floats = 2.0 * np.square(scales.T)  # the variance of Laplace noise
-        total: Floats = self.start + _delayed(powers[0], self.noise_x) + _delayed(powers[1], self.noise_y)
+        x, y = 2.0 * scales.T**2  # the variances of Laplace noise
+        total: Floats = self.start + _delayed(x, self.noise_x) + _delayed(y, self.noise_y)
         return total
 
     def unit_costs(self, q: float) -> tuple[Floats, Floats]:
@@ -73,7 +73,7 @@ class Response:
         return _delayed(powers, self.noise_x), _delayed(powers, self.noise_y)
 
 
-def _delayed(powers: Floats, noise: Floats) -> Floats:
+def _delayed(powers: NDArray[np.floating[Any]], noise: Floats) -> Floats:
     """What all noise up to round k - 1 has become in round k: a convolution."""
     return np.concatenate([[0.0], np.maximum(fftconvolve(powers, noise)[: len(noise)], 0.0)])
 

@@ -8,38 +8,28 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
-from typing import Any, Literal
+from dataclasses import asdict, dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from agent.account import Epsilon, Terms, epsilon_after, epsilon_forever
+from agent.account import Epsilon, epsilon_after, epsilon_forever
 from agent.algorithms import Y
 from agent.errors import InputError
 from agent.objectives import Objective
 from cpgt.network import Network, NoiseSection
-from cpgt.planning.budget import LADDER_ROUNDS, Choice, Market, with_noise
+from cpgt.planning.budget import LADDER_ROUNDS, Choice, Market
 from cpgt.planning.forecast import Response, limit_spread, mean_length
 from cpgt.planning.rehearsal import rehearsed_rate, traffic
 from cpgt.planning.study import MOST_UNKNOWNS, Problem, follow, start_moments, study
+from cpgt.promise import Adjacency, Promise, check_family, known_smoothness, terms_of
 from cpgt.quadratics import tracking_radius
 from cpgt.theorems import Setting, Theorem1, Theorem2, theorem_1, theorem_2
 from topologies import spectrum
 
 Floats = NDArray[np.float64]
-Adjacency = Literal["function", "record"]
-FAMILY = ("cpgt", "diadsp", "compressed-gradient-tracking", "gradient-tracking")
 NEAR = 1.05  # settled: the expected error stays within 5 % of the limit's
-
-
-@dataclass(frozen=True)
-class Promise:
-    """How two adjacent problems may differ. `smoothness` is a claim, for f that do not know theirs."""
-
-    delta: float = 1.0
-    adjacency: Adjacency = "function"
-    smoothness: float | None = None
 
 
 @dataclass(frozen=True)
@@ -109,20 +99,13 @@ def make_plan(
             raise InputError(
                 f"--epsilon needs a network that converges, with at most {MOST_UNKNOWNS} unknowns in all"
             )
-        worst = terms_of(network, 1, problem, promise)
-        market = Market(replace(worst, smoothness=max(problem.smoothness)), followed, network.noise.floor)
+        terms = terms_of(network, 1, max(problem.smoothness), problem.optimum.size, promise)
+        market = Market(terms, followed, network.noise.floor)
         chosen = market.refined(epsilon, network.rounds)
         frontier = market.frontier(epsilon, network.rounds, chosen)
         noise = NoiseSection(s_x=chosen.s_x, s_y=chosen.s_y, q=chosen.q, floor=network.noise.floor)
         network = network.model_copy(update={"noise": noise})
     return _plan(network, objectives, problem, followed, promise, chosen, frontier), network
-
-
-def check_family(network: Network) -> None:
-    if network.algorithm.kind not in FAMILY:
-        raise InputError(
-            f"algorithm.kind = {network.algorithm.kind!r}: the theory here is that of {', '.join(FAMILY)}"
-        )
 
 
 def _plan(
@@ -140,7 +123,10 @@ def _plan(
     largest = {name: max(noise[name] for noise in noises) for name in ("s_x", "s_y", "q")}
     phi = network.algorithm_of(1).compressor.phi(dimension)
     setting = Setting(problem.convexity, L, phi, shape.rho_w, shape.laplacian, largest["q"])
-    terms = {agent: terms_of(network, agent, problem, promise) for agent in network.agents}
+    terms = {
+        agent: terms_of(network, agent, problem.smoothness[agent - 1], dimension, promise)
+        for agent in network.agents
+    }
     return Plan(
         agents=len(network.agents),
         dimension=dimension,
@@ -150,7 +136,7 @@ def _plan(
         adjacency=promise.adjacency,
         delta=promise.delta,
         smoothness=L,
-        smoothness_claimed=problem.claimed,
+        smoothness_claimed=None in map(known_smoothness, objectives),
         convexity=problem.convexity,
         convexity_each=float(np.linalg.eigvalsh(problem.hessians).min()),
         quadratic=problem.quadratic,
@@ -167,20 +153,6 @@ def _plan(
         chosen=chosen,
         frontier=frontier,
     )
-
-
-def terms_of(network: Network, agent: int, problem: Problem, promise: Promise) -> Terms:
-    terms = Terms(
-        alpha=network.algorithm.alpha,
-        smoothness=problem.smoothness[agent - 1],
-        delta=promise.delta,
-        s_x=0.0,
-        s_y=0.0,
-        q=1.0,
-        dimension=problem.optimum.size,
-        adjacency=promise.adjacency,
-    )
-    return with_noise(terms, network.algorithm_of(agent).noise)
 
 
 def _accuracy(network: Network, problem: Problem, followed: Response | None) -> Accuracy:

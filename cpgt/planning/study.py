@@ -13,6 +13,7 @@ from agent.objectives import Objective
 from cpgt.network import Network
 from cpgt.planning.forecast import Iteration, Response, response
 from cpgt.problem import solve
+from cpgt.promise import smoothness_of
 from cpgt.quadratics import hessians
 
 Floats = NDArray[np.float64]
@@ -30,7 +31,6 @@ class Problem:
     gradients: Floats  # (n, d) at the optimum
     smoothness: tuple[float, ...]  # L of each agent
     quadratic: bool
-    claimed: bool  # whether L is the user's word
 
     @property
     def convexity(self) -> float:
@@ -54,15 +54,8 @@ def study(objectives: Sequence[Objective], claim: float | None = None) -> Proble
     eigenvalues = np.linalg.eigvalsh(each.sum(axis=0))
     if eigenvalues[0] <= 1e-10 * eigenvalues[-1]:
         raise InputError("there is nothing to plan towards: the sum of the objectives has no single minimum")
-    known = [getattr(objective, "smoothness", None) for objective in objectives]
-    if quadratic:
-        known = list(map(float, np.linalg.eigvalsh(each)[:, -1]))
-    missing = any(value is None for value in known)
-    if missing and claim is None:
-        raise InputError("these objectives do not know their smoothness L; say --smoothness L")
-    values = tuple(float(claim if value is None else value) for value in known)  # type: ignore[arg-type]
     gradients = np.stack([objective.gradient(optimum) for objective in objectives])
-    return Problem(optimum, each, gradients, values, quadratic, claimed=missing)
+    return Problem(optimum, each, gradients, smoothness_of(objectives, claim), quadratic)
 
 
 def _hessian(objective: Objective, x: Floats) -> Floats:

@@ -20,9 +20,10 @@ from cpgt.cli import main
 from cpgt.network import Network, load_network
 from cpgt.planning.budget import DECAYS, Market
 from cpgt.planning.forecast import Iteration, limit_spread, mean_length, response
-from cpgt.planning.plan import Plan, Promise, make_plan
+from cpgt.planning.plan import Plan, make_plan
 from cpgt.planning.study import follow, study
 from cpgt.problem import build_objectives
+from cpgt.promise import Promise
 from cpgt.quadratics import limits
 
 Floats = NDArray[np.float64]
