@@ -29,7 +29,7 @@ Everything is kept divided by t_y, because a_k and q^k may both be far below the
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
 from agent.errors import InputError
@@ -103,14 +103,14 @@ class Account:
         scales = scales or self.terms.scales(self.rounds)
         apart = self._next_apart(scales)
         epsilon = self._spent_with(apart, scales)
-        return replace(self, rounds=self.rounds + 1, epsilon=epsilon, _apart=apart, _scales=scales)
+        return Account(self.terms, self.rounds + 1, epsilon, apart, scales)
 
     def _next_apart(self, scales: Scales) -> Scales:
         terms = self.terms
-        if self.rounds == 0:
-            return Scales(0.0, _over(terms.delta, scales.y))
-        decay = _ratio(scales.y, self._scales.y, terms.q)
         drift = _over(math.sqrt(terms.dimension) * terms.rounding, scales.y)
+        if self.rounds == 0:
+            return Scales(0.0, _over(terms.delta, scales.y) + drift)
+        decay = _ratio(scales.y, self._scales.y, terms.q)
         x = terms.alpha * self._apart.y / decay + drift
         y = terms.smoothness * (x + self._apart.x / decay) + drift
         return Scales(x, y + (_over(2 * terms.delta, scales.y) if terms.adjacency == "record" else 0.0))

@@ -17,6 +17,12 @@ class PeerError(AgentError):
     exit_code = 3
 
 
+class BudgetError(AgentError):
+    """Another round would spend more privacy than there is."""
+
+    exit_code = 5
+
+
 class DivergedError(AgentError):
     """The state is no longer finite."""
 

@@ -1,5 +1,8 @@
 """Private cost functions. An agent needs of f_i only its dimension and its gradient.
 
+An account of privacy also needs L, the Lipschitz constant of the gradient. An objective that knows its own
+has it as `smoothness`; for others, whoever runs the agent claims one.
+
 Your own is a class with these two and a factory `factory(data, **options)`, named as `module:factory`;
 `data` holds the arrays of the agent's own .npz file.
 """
@@ -33,6 +36,12 @@ class Objective(Protocol):
         """The gradient at x, a new array of shape (..., d): a leading axis holds independent points."""
 
 
+def smoothness_of(objective: Objective) -> float | None:
+    """L, if the objective knows it. Made of private data, so it is private itself."""
+    known: float | None = getattr(objective, "smoothness", None)
+    return known
+
+
 class LeastSquares:
     """f(x) = scale * |A x - b|^2."""
 
@@ -44,12 +53,21 @@ class LeastSquares:
         gradient: Floats = (x @ self._transposed - self._b) @ self._scaled
         return gradient
 
+    @property
+    def smoothness(self) -> float:
+        """The largest eigenvalue of 2 scale A^T A, or of the smaller 2 scale A A^T, which is the same."""
+        wide = self._scaled.shape[0] < self._scaled.shape[1]
+        gram = self._scaled @ self._transposed if wide else self._transposed @ self._scaled
+        return float(np.abs(np.linalg.eigvalsh(gram)).max())
+
 
 class Idle:
     """f = 0 in d dimensions: what runs when only the traffic is of interest, so no data is touched."""
 
     def __init__(self, dimension: int) -> None:
         self.dimension = dimension
+
+        self.smoothness = 0.0
 
     def gradient(self, x: Floats) -> Floats:
         return np.zeros_like(x)

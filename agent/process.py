@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import math
 import os
 import socket
 import time
@@ -14,11 +15,14 @@ from urllib.parse import urlsplit
 import numpy as np
 import zmq
 
-from agent.algorithms import build_algorithm, start_point
+from agent.account import Epsilon
+from agent.algorithms import CPGT, build_algorithm, start_point
+from agent.books import Books
+from agent.budget import Claims, Spending, open_account
 from agent.errors import AgentError, InputError, PeerError
 from agent.lifecycle import Act, Event, Phase, event_of, step
-from agent.objectives import build_objective, is_code, load_data
-from agent.participant import Participant
+from agent.objectives import Objective, build_objective, is_code, load_data
+from agent.participant import Meter, Participant
 from agent.randomness import Randomness
 from agent.trace import Trace
 from wire.carriers import ZmqCarrier
@@ -30,10 +34,12 @@ from wire.messages import (
     Finished,
     Grant,
     Hello,
+    Notice,
     Plan,
     Ready,
     Refused,
     Report,
+    Spent,
     Status,
     Stop,
     Waiting,
@@ -43,6 +49,7 @@ POLL_MS = 100
 PULSE_SECONDS = 1.0
 NEIGHBOUR_GRACE = 3.0  # the coordinator, which hears everybody, may name the silent one first
 INTERRUPTED = 130
+LOOK_AHEAD = 3  # windows: more than a coordinator grants before it has heard of the one before
 
 
 @dataclass(frozen=True)
@@ -56,6 +63,8 @@ class AgentSettings:
     bind: str | None = None
     trusted_code: str | None = None  # the `module:factory` that this party is willing to run
     observe: Path | None = None
+    folder: Path | None = None  # where the agent keeps its own account of privacy
+    claims: Claims = field(default_factory=Claims)  # what the owner says of privacy, before the network does
     patience: float = 30.0  # how long to wait for a first word of the coordinator
 
 
@@ -123,6 +132,8 @@ class _Shell:
     grant: Grant = field(default_factory=lambda: Grant(1, False))
     participant: Participant | None = None
     trace: Trace | None = None
+    spending: Spending | None = None
+    books: Books | None = None
     stop_reason: str = ""
 
     def __post_init__(self) -> None:
@@ -146,20 +157,32 @@ class _Shell:
     def round(self) -> int:
         return self.participant.round if self.participant else 0
 
+    @property
+    def _sent(self) -> int:
+        """Rounds whose message has left: privacy is spent by sending, not by completing a round."""
+        meter = self.participant.meter if self.participant else Meter()
+        return meter.first + len(meter.message)
+
     def close(self) -> None:
         if self.trace:
             self.trace.close()
+        if self.books:
+            self._take()
+            self.books.close()
 
     def _play(self) -> None:
         """Rounds, up to the end of a window or of the grant."""
         assert self.participant and self.plan
-        participant, window = self.participant, self.plan.window
-        while participant.round < self.grant.until:
+        participant, window, spending = self.participant, self.plan.window, self.spending
+        allowed = spending.look(self.grant.until) if spending else self.grant.until
+        while participant.round < allowed:
             self._round_began = time.monotonic()
             if self._round_began - self._said > PULSE_SECONDS:
                 self._attend(0)  # rounds may be so long that a window takes minutes
                 if self.phase is not Phase.PLAYING:
                     return
+            if spending:
+                spending.check(participant.state.values)
             participant.send()
             try:
                 participant.collect(self._idle)
@@ -170,6 +193,8 @@ class _Shell:
                 self._happens(Event.WINDOW_PLAYED)
                 self._attend(0)
                 return
+        if spending and allowed < self.grant.until:
+            raise spending.refusal()
         self._happens(Event.COMPLETED if self.grant.last else Event.GRANT_USED_UP)
 
     def _idle(self) -> None:
@@ -215,6 +240,9 @@ class _Shell:
                 raise InputError(f"refused by the coordinator: {reason}")
             case Waiting(missing):
                 self._note(f"waiting for {_names(missing)}" if missing else "")
+                return
+            case Notice(text):
+                self._note(text)
                 return
             case Plan():
                 self.plan = message
@@ -288,16 +316,44 @@ class _Shell:
             self.settings.randomness, self.carrier, self.trace,
         )  # fmt: skip
         self.dimension = objective.dimension
+        self._open_account(algorithm, objective)
         try:
             self.carrier.connect(self.settings.agent, plan.endpoints)
         except WireError as error:
             raise PeerError(str(error)) from None
 
+    def _open_account(self, algorithm: CPGT, objective: Objective) -> None:
+        assert self.plan
+        claims = self.settings.claims.before(Claims.of(self.plan.parameters.get("privacy", {})))
+        self.spending = open_account(claims, algorithm, objective)
+        if self.spending and self.settings.folder:
+            self.books = Books(self.settings.folder, self.spending)
+
     def _say_ready(self) -> None:
+        self._say_spent()
         self._say(Ready(self.dimension))
+
+    def _say_spent(self) -> None:
+        """How much privacy, as far as it may be known; and when there is none left, in time."""
+        if not (self.spending and self.plan):
+            return
+        spending, window = self.spending, self.plan.window
+        spending.look(min(self.round + LOOK_AHEAD * window, self.plan.rounds))
+        first, played = spending.taken, self._take()
+        told = [e.sound for e in played if math.isfinite(e.sound)] if spending.public else []
+        if told or spending.limit is not None:
+            self._say(Spent(first, told, spending.budget, spending.limit))
+
+    def _take(self) -> list[Epsilon]:
+        assert self.spending
+        first, played = self.spending.taken, self.spending.take(self._sent)
+        if self.books:
+            self.books.write(first, played)
+        return played
 
     def _say_report(self) -> None:
         assert self.participant
+        self._say_spent()
         meter = self.participant.meter
         self._say(
             Report(

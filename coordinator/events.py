@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from wire.messages import Control, FromAgent, Report
+from wire.messages import Control, FromAgent, Report, Spent
 
 # What can happen.
 
@@ -63,4 +63,10 @@ class Record:
     report: Report
 
 
-Instruction: TypeAlias = Say | Note | Record
+@dataclass(frozen=True)
+class RecordSpent:
+    agent: int
+    spent: Spent
+
+
+Instruction: TypeAlias = Say | Note | Record | RecordSpent

@@ -21,6 +21,7 @@ from coordinator.events import (
     Interrupted,
     Note,
     Record,
+    RecordSpent,
     Say,
     Tick,
 )
@@ -29,12 +30,12 @@ from coordinator.session import BAD_INPUT, Phase, Session, SessionSettings
 from coordinator.supervisor import Supervisor
 from wire.control import ControlServer
 from wire.errors import ProtocolError, WireError
-from wire.messages import Failed, Finished, Hello, Ready, Report, Status, decode_control
+from wire.messages import Failed, Finished, Hello, Ready, Report, Spent, Status, decode_control
 
 POLL_MS = 100
 PROGRESS_SECONDS = 0.25
 LEAVE_SECONDS = 3.0
-FROM_AGENTS = (Hello, Ready, Status, Report, Finished, Failed)
+FROM_AGENTS = (Hello, Ready, Spent, Status, Report, Finished, Failed)
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,7 @@ class Hooks:
     notify: Callable[[str], None]
     progress: Callable[[Session, Ledger], None]
     listening: Callable[[str, Supervisor], None]  # at this endpoint; the moment to start agents
+    spent: Callable[[int, Spent], None] = lambda _agent, _spent: None  # what an agent says of its privacy
 
 
 def coordinate(settings: SessionSettings, bind: str, ledger: Ledger, hooks: Hooks) -> Session:
@@ -116,6 +118,8 @@ def _carry_out(instruction: Instruction, server: ControlServer, ledger: Ledger, 
             server.send(connection, message)
         case Record(agent, report):
             ledger.record(agent, report)
+        case RecordSpent(agent, spent):
+            hooks.spent(agent, spent)
         case Note(text):
             hooks.notify(text)
 

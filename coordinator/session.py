@@ -20,6 +20,7 @@ from coordinator.events import (
     Interrupted,
     Note,
     Record,
+    RecordSpent,
     Say,
     Tick,
 )
@@ -30,10 +31,12 @@ from wire.messages import (
     FromAgent,
     Grant,
     Hello,
+    Notice,
     Plan,
     Ready,
     Refused,
     Report,
+    Spent,
     Status,
     Stop,
     Waiting,
@@ -77,6 +80,8 @@ class Member:
     round: int = 0
     reported: int = 0
     finished: Finished | None = None
+    epsilon: float | None = None  # spent so far, if that may be known
+    budget: float | None = None
 
 
 @dataclass
@@ -97,6 +102,8 @@ class Session:
         self.ended: float | None = None
         self.dimension: int | None = None
         self.grant = Grant(settings.rounds, True)
+        self.rounds = settings.rounds  # or fewer, if an agent's privacy budget does not last so long
+        self.limited_by: int | None = None
         self.change: float | None = None  # the longest last message of the newest complete window
         self._changes: dict[int, list[float]] = {}
         self._began = self._pulsed = now
@@ -199,6 +206,31 @@ class Session:
             reason = f"the agents disagree on the dimension: {both}; all data must have the same unknowns"
             self._fail(Failure(reason, BAD_INPUT))
 
+    def _spent(self, agent: int, spent: Spent) -> None:
+        """An agent says in time how long its budget lasts: everybody's last round is then the same."""
+        member = self.members[agent]
+        member.budget = spent.budget
+        member.epsilon = spent.epsilon[-1] if spent.epsilon else member.epsilon
+        self._out.append(RecordSpent(agent, spent))
+        granted = self.grant.until if self.phase is Phase.RUNNING else 0
+        if self.phase is not Phase.STOPPING and granted <= (spent.rounds or self.rounds) < self.rounds:
+            self.rounds, self.limited_by = spent.rounds or self.rounds, agent
+            text = f"the run will end after {spent.rounds} rounds: {self.shortened}"
+            self._out.append(Note(text))
+            self._tell_all(Notice(text))
+
+    @property
+    def shortened(self) -> str | None:
+        """Why the run has fewer rounds than planned, if it has."""
+        if self.limited_by is None:
+            return None
+        member = self.members[self.limited_by]
+        spent = "" if member.epsilon is None else f"{member.epsilon:.6g} of "
+        return (
+            f"round {self.rounds} would exceed the privacy budget of agent {self.limited_by} "
+            f"(epsilon: {spent}{member.budget:g})"
+        )
+
     def _report(self, agent: int, report: Report) -> None:
         member = self.members[agent]
         if report.first != member.reported:
@@ -234,8 +266,7 @@ class Session:
             self._grant_until(self.grant.until + self.settings.window)
 
     def _grant_until(self, until: int) -> None:
-        rounds = self.settings.rounds
-        self._grant(Grant(min(until, rounds), until >= rounds))
+        self._grant(Grant(min(until, self.rounds), until >= self.rounds))
 
     def _grant(self, grant: Grant) -> None:
         self.grant = grant
@@ -365,14 +396,17 @@ TABLE: dict[tuple[Phase, type[FromAgent]], Callable[[Session, int, Any], None]] 
     (Phase.GATHERING, Status): Session._ignore,
     (Phase.GATHERING, Failed): Session._failed,
     (Phase.PREPARING, Status): Session._ignore,
+    (Phase.PREPARING, Spent): Session._spent,
     (Phase.PREPARING, Ready): Session._ready,
     (Phase.PREPARING, Failed): Session._failed,
     (Phase.RUNNING, Status): Session._status,
+    (Phase.RUNNING, Spent): Session._spent,
     (Phase.RUNNING, Report): Session._report,
     (Phase.RUNNING, Finished): Session._finished,
     (Phase.RUNNING, Failed): Session._failed,
     (Phase.STOPPING, Ready): Session._ignore,
     (Phase.STOPPING, Status): Session._status,
+    (Phase.STOPPING, Spent): Session._spent,
     (Phase.STOPPING, Report): Session._report,
     (Phase.STOPPING, Finished): Session._finished,
     (Phase.STOPPING, Failed): Session._failed,

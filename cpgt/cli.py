@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 import time
@@ -28,6 +29,7 @@ _seed = click.option("--seed", type=int, help="Repeatable randomness, for experi
 _observe = click.option(
     "--observe", is_flag=True, help="Write x, y and noise of agents to files. NOT PRIVATE."
 )
+_positive = click.FloatRange(min=0, min_open=True)
 _quiet = click.option("--quiet", is_flag=True, help="No progress, no tables.")
 
 
@@ -136,18 +138,30 @@ def coordinator(
 @click.option("--objective", metavar="MODULE:FACTORY", help="Your own objective, if the network names it.")
 @click.option("--patience", type=click.FloatRange(min=0), default=30.0, show_default=True,
               help="Seconds to wait for a first word of the coordinator.")  # fmt: skip
+@click.option("--epsilon", type=_positive, help="Privacy budget: stop rather than spend more. Needs --delta.")
+@click.option("--delta", type=_positive, help="By how much the gradients of adjacent problems may differ.")
+@click.option("--adjacency", type=click.Choice(["function", "record"]),
+              help="What adjacent problems are. [function]")  # fmt: skip
+@click.option("--smoothness", type=click.FloatRange(min=0), help="L of your objective. It counts as public.")
+@click.option("--magnitude", type=_positive, help="Bound on |x| and |y|, to account for rounding.")
 @_out
 @_seed
 @_observe
 def agent(
     number: int, coordinator: str, data: Path | None, bind: str | None, objective: str | None,
-    patience: float, out: Path | None, seed: int | None, observe: bool,
+    patience: float, out: Path | None, seed: int | None, observe: bool, **claims: Any,
 ) -> None:  # fmt: skip
     """Be agent NUMBER of a network: hold the private data, talk to the coordinator and to neighbours."""
+    from agent.budget import Claims
     from agent.process import AgentSettings, run_agent
-    from agent.randomness import Randomness, fresh_secret, seeded_secret
+    from agent.randomness import Randomness, seeded_secret
+    from agent.secret import new_secret
 
-    notify = _notifier(number)
+    if claims["epsilon"] is not None and claims["delta"] is None:
+        raise click.UsageError(
+            "--epsilon needs --delta: the coordinator must not choose what it is measured in"
+        )
+    notify, folder = _notifier(number), out or _own_folder(number)
     signal.signal(signal.SIGTERM, _interrupt)
     if seed is not None:
         notify("NOT PRIVATE: a seed was given; anyone who knows it can take the noise off")
@@ -159,11 +173,13 @@ def agent(
         AgentSettings(
             agent=number,
             coordinator=coordinator,
-            randomness=Randomness(fresh_secret() if seed is None else seeded_secret(seed, number)),
+            randomness=Randomness(new_secret(folder) if seed is None else seeded_secret(seed, number)),
             data=data,
             bind=bind,
             trusted_code=objective,
-            observe=(out or Path(f"agent-{number}")) if observe else None,
+            observe=folder if observe else None,
+            folder=folder,
+            claims=Claims(**claims),
             patience=patience,
         ),
         notify,
@@ -334,6 +350,11 @@ def _new_folder(out: Path | None, name: str) -> Path:
     except OSError as error:
         raise click.ClickException(f"cannot write into {folder}: {error.strerror}") from None
     return folder
+
+
+def _own_folder(number: int) -> Path:
+    """Where an agent keeps what is its own, the secret first of all: a new folder for every run."""
+    return Path("runs") / f"agent-{number}-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}"
 
 
 def _notifier(number: int) -> Callable[[str], None]:

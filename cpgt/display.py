@@ -26,11 +26,14 @@ class Display:
             TextColumn("{task.fields[speed]} rounds/s"),
             TextColumn("{task.fields[bytes]}"),
             TextColumn("residual {task.fields[residual]}"),
+            TextColumn("{task.fields[epsilon]}"),
             console=console,
             refresh_per_second=4,
             disable=quiet or not console.is_terminal,
         )
-        self._task = self._progress.add_task("run", total=1, speed="-", bytes="0 bytes", residual="-")
+        self._task = self._progress.add_task(
+            "run", total=1, speed="-", bytes="0 bytes", residual="-", epsilon=""
+        )
         self._note = ""
 
     def __enter__(self) -> Display:
@@ -57,15 +60,16 @@ class Display:
             "speed": f"{session.round / elapsed:,.0f}" if elapsed > 0 else "-",
             "bytes": decimal(ledger.total("zmtp")),
             "residual": "-" if session.change is None else f"{session.change:.2e}",
+            "epsilon": _epsilon(session),
         }
-        rounds = session.settings.rounds
+        rounds = session.rounds
         self._progress.update(self._task, completed=session.round, total=rounds, **fields)
         now = time.monotonic()
         if not self._console.is_terminal and now - self._last_plain > PLAIN_SECONDS:
             self._last_plain = now
             self.note(
                 f"round {session.round:,} of {rounds:,}, {fields['speed']} rounds/s, {fields['bytes']}, "
-                f"residual {fields['residual']}"
+                f"residual {fields['residual']}" + (f", {fields['epsilon']}" if fields["epsilon"] else "")
             )
 
     def _say_who_is_missing(self, session: Session) -> None:
@@ -76,3 +80,9 @@ class Display:
         if missing != self._note:
             self._note = missing
             self.note(f"waiting for agents {missing}")
+
+
+def _epsilon(session: Session) -> str:
+    """Of the agent that has spent most, of those whose account may be known."""
+    known = [(m.epsilon, agent) for agent, m in session.members.items() if m.epsilon is not None]
+    return "epsilon {:.4g} (agent {})".format(*max(known)) if known else ""

@@ -10,12 +10,13 @@ from rich.console import Console
 from agent.trace import pack
 from coordinator.errors import RunError
 from coordinator.ledger import Ledger
+from coordinator.privacy import PrivacyLedger
 from coordinator.server import Hooks, coordinate
 from coordinator.session import SessionSettings
 from coordinator.supervisor import Supervisor
 from cpgt.display import Display
 from cpgt.launch import Experiment, agent_commands, agent_folder, run_coordinator
-from cpgt.network import Choice, Network, StopSection
+from cpgt.network import Choice, Network, PrivacySection, StopSection
 from cpgt.problem import build_objectives
 from cpgt.summary import compare, observed_residual, read_summary, show, summarise, write_summary
 
@@ -58,7 +59,8 @@ def coordinate_here(
                 display.note(f"listening on {endpoint}")
 
         notify = (lambda _text: None) if launch else display.note  # our own agents' arrival is no news
-        session = coordinate(settings, bind, ledger, Hooks(notify, display.update, listening))
+        hooks = Hooks(notify, display.update, listening, PrivacyLedger(out / "epsilon.csv").record)
+        session = coordinate(settings, bind, ledger, hooks)
     write_summary(summarise(network, session, ledger, not_private), out)
     if session.failure:
         raise RunError(session.failure.reason, session.failure.exit_code)
@@ -113,6 +115,7 @@ def _measure_twin(network: Network, dimension: int, out: Path, search: Path) -> 
             "objective": Choice.model_validate({"kind": "idle", "dimension": dimension}),
             "data": None,
             "synthetic": None,
+            "privacy": PrivacySection(),
             "stop": StopSection(),
         }
     )

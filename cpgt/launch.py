@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 
-from agent.objectives import is_code
+from agent.objectives import build_objective, is_code, smoothness_of
 from cpgt.network import Network
-from cpgt.problem import write_data
+from cpgt.problem import make_data, write_data
 
 CPGT = (sys.executable, "-m", "cpgt")
 
@@ -59,8 +59,17 @@ def agent_commands(
         command += ["--data", str(data)] if data else []
         command += ["--objective", network.objective.kind] if is_code(network.objective.kind) else []
         command += ["--out", str(agent_folder(out, agent)), *experiment.flags()]
+        if network.synthetic and network.privacy.delta is not None and network.privacy.smoothness is None:
+            command += _known_smoothness(network, agent)
         commands[agent] = command
     return commands
+
+
+def _known_smoothness(network: Network, agent: int) -> list[str]:
+    """L of data that was made up from a public seed is no secret, so epsilon need not be either."""
+    data, objective = make_data(network, agent), network.objective
+    smoothness = smoothness_of(build_objective(objective.kind, objective.options, data))
+    return [] if smoothness is None else ["--smoothness", repr(smoothness)]
 
 
 def run_coordinator(network: Network, out: Path, experiment: Experiment, *, quiet: bool, path: Path) -> int:

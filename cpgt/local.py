@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agent.algorithms import start_point
+from agent.budget import Claims, open_account
 from agent.compressors import Floats
 from agent.errors import InputError
 from agent.objectives import Objective
@@ -73,7 +74,7 @@ def run(
     memories = [_Memory() for _ in network.agents]
     participants = _participants(network, objectives, memories, seed)
     with np.errstate(all="ignore"):
-        _play(network, participants, network.rounds if rounds is None else rounds)
+        _play(network, participants, _allowed(network, objectives, rounds or network.rounds))
     edges = [(agent, peer) for agent, peers in network.neighbours.items() for peer in peers]
     sent = {p.agent: np.array([p.meter.payload, p.meter.message], dtype=np.int64) for p in participants}
     payload, message = (
@@ -119,6 +120,15 @@ def _participants(
             Participant(agent, weights, algorithm, objective, x, randomness, carriers[agent], memory)
         )
     return participants
+
+
+def _allowed(network: Network, objectives: Sequence[Objective], rounds: int) -> int:
+    """As many of the rounds as every agent's privacy budget lasts for."""
+    claims = Claims.of(network.privacy.model_dump())
+    for agent, objective in zip(network.agents, objectives, strict=True):
+        spending = open_account(claims, network.algorithm_of(agent), objective)
+        rounds = spending.look(rounds) if spending and spending.budget is not None else rounds
+    return rounds
 
 
 def _play(network: Network, participants: Sequence[Participant], rounds: int) -> None:

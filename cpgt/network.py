@@ -81,6 +81,22 @@ class NoiseSection(Section):
         return {**self.model_dump(exclude={"agents"}, exclude_none=True), **own.model_dump(exclude_none=True)}
 
 
+class PrivacySection(Section):
+    """What is claimed of every agent's problem, and the most that each may spend."""
+
+    epsilon: Positive | None = None
+    delta: Positive | None = None
+    adjacency: Literal["function", "record"] | None = None
+    smoothness: Scale | None = None
+    magnitude: Positive | None = None
+
+    @model_validator(mode="after")
+    def _measured(self) -> PrivacySection:
+        if self.epsilon is not None and self.delta is None:
+            raise ValueError("delta is missing: by how much the gradients of adjacent problems may differ")
+        return self
+
+
 class SyntheticSection(Section):
     """Data made up for an experiment: A and b with independent N(0, 1) entries."""
 
@@ -106,6 +122,7 @@ class Network(Section):
     weights: WeightsSection = WeightsSection()
     compressor: Choice = Choice(kind="identity")
     noise: NoiseSection = NoiseSection()
+    privacy: PrivacySection = PrivacySection()
     objective: Choice
     synthetic: SyntheticSection | None = None
     stop: StopSection = StopSection()
@@ -163,6 +180,7 @@ class Network(Section):
             "algorithm": self.algorithm.model_dump(),
             "compressor": self.compressor.model_dump(),
             "noise": self.noise.of(agent),
+            "privacy": self.privacy.model_dump(exclude_none=True),
             "objective": self.objective.model_dump(),
             "start": self.start,
         }

@@ -28,11 +28,11 @@ def summarise(
     """What the coordinator knows: public parameters, public references, bytes."""
     failure = session.failure
     seconds = (session.ended or 0.0) - (session.started or 0.0) if session.started else 0.0
-    status = "completed" if failure is None else "failed"
     return {
-        "status": "interrupted" if failure and failure.exit_code == INTERRUPTED else status,
+        "status": _status(session),
         "error": failure.reason if failure else None,
         "not_private": list(not_private),
+        "privacy": _privacy(network, session),
         "network": network.model_dump(exclude_none=True, mode="json"),
         "versions": {"python": platform.python_version(), **{name: version(name) for name in PACKAGES}},
         "agents": len(network.agents),
@@ -42,6 +42,30 @@ def summarise(
         "rounds_per_second": session.round / seconds if seconds > 0 else None,
         "residual": _public_residual(session),
         "bytes": _bytes(ledger),
+    }
+
+
+def _status(session: Session) -> str:
+    if session.failure:
+        return "interrupted" if session.failure.exit_code == INTERRUPTED else "failed"
+    return "completed" if _out_of_budget(session) is None else "out of budget"
+
+
+def _out_of_budget(session: Session) -> str | None:
+    """Whose privacy budget has ended the run before all rounds were played, if one has."""
+    return session.shortened if session.round == session.rounds else None
+
+
+def _privacy(network: Network, session: Session) -> dict[str, Any]:
+    """What agents have told of their accounts: nothing, where L is not claimed but computed from data. The
+    whole account is in the agent's own folder."""
+    return {
+        "claims": network.privacy.model_dump(exclude_none=True),
+        "agents": {
+            str(agent): {"epsilon": member.epsilon, "budget": member.budget}
+            for agent, member in sorted(session.members.items())
+        },
+        "ended_by": _out_of_budget(session),
     }
 
 
@@ -130,9 +154,24 @@ def show(summary: dict[str, Any], out: Path, console: Console) -> None:
         console.print(_edge_table(summary))
     if "uncompressed" in summary:
         console.print(_comparison_table(summary))
+    for line in _privacy_lines(summary["privacy"]):
+        console.print(line, highlight=False, markup=False)
     for reason in summary["not_private"]:
         console.print(f"[bold red]NOT PRIVATE[/]: {reason}", highlight=False)
     console.print(f"files: {out}", highlight=False, soft_wrap=True)
+
+
+def _privacy_lines(privacy: dict[str, Any]) -> list[str]:
+    claims = privacy["claims"]
+    told = [(of["epsilon"], agent) for agent, of in privacy["agents"].items() if of["epsilon"] is not None]
+    lines = [f"the run ended early: {privacy['ended_by']}"] if privacy["ended_by"] else []
+    if told:
+        most, agent = max(told)
+        lines.append(
+            f"privacy: epsilon {most:.6g} spent by agent {agent}, the most of {len(told)} that tell "
+            f"({claims.get('adjacency', 'function')} adjacency, delta {claims.get('delta', 'of its own')})"
+        )
+    return lines
 
 
 def _accuracy_table(residual: dict[str, Any]) -> Table:

@@ -3,8 +3,8 @@
 Data plane, agent to neighbours:  [sender, round, payload]
 Control plane, agent to coordinator and back:  [protocol version, name of the message, fields ...]
 
-The coordinator receives Hello, Ready, Status, Report, Finished and Failed, and nothing else; what these may
-hold is what stands below. Serialised with msgpack; nothing on any socket is ever unpickled.
+The coordinator receives Hello, Ready, Spent, Status, Report, Finished and Failed, and nothing else; what they
+may hold is what stands below. Serialised with msgpack; nothing on any socket is ever unpickled.
 """
 
 from __future__ import annotations
@@ -65,6 +65,16 @@ class Waiting:
 
 
 @dataclass(frozen=True)
+class Notice:
+    """Coordinator -> agent: something that its owner should know of the run."""
+
+    text: str
+
+    def __post_init__(self) -> None:
+        _text("text", self.text)
+
+
+@dataclass(frozen=True)
 class Refused:
     """Coordinator -> agent: you cannot take part."""
 
@@ -112,6 +122,29 @@ class Ready:
 
     def __post_init__(self) -> None:
         _whole("dimension", self.dimension, 1, MAX_ROUND)
+
+
+@dataclass(frozen=True)
+class Spent:
+    """Agent -> coordinator, before Ready and Report: the privacy spent.
+
+    `epsilon` is what was spent after each round from `first` on; empty where that is private. `rounds` is how
+    many the budget lasts for, once that is in sight.
+    """
+
+    first: int
+    epsilon: list[float]
+    budget: float | None
+    rounds: int | None
+
+    def __post_init__(self) -> None:
+        _whole("first", self.first, 0, MAX_ROUND)
+        _list("epsilon", self.epsilon)
+        for value in (*self.epsilon, *([] if self.budget is None else [self.budget])):
+            _number("epsilon", value)
+        if self.rounds is not None:
+            _whole("rounds", self.rounds, 1, MAX_ROUND)
+            _number("budget", self.budget)
 
 
 @dataclass(frozen=True)
@@ -203,13 +236,16 @@ class Stop:
         _text("reason", self.reason)
 
 
-FromAgent: TypeAlias = Hello | Ready | Status | Report | Finished | Failed
-FromCoordinator: TypeAlias = Waiting | Refused | Plan | Grant | Stop
+FromAgent: TypeAlias = Hello | Ready | Spent | Status | Report | Finished | Failed
+FromCoordinator: TypeAlias = Waiting | Notice | Refused | Plan | Grant | Stop
 Control: TypeAlias = FromAgent | FromCoordinator
 
 _KINDS: dict[str, type[Any]] = {
     kind.__name__: kind
-    for kind in (Hello, Ready, Status, Report, Finished, Failed, Waiting, Refused, Plan, Grant, Stop)
+    for kind in (
+        *(Hello, Ready, Spent, Status, Report, Finished, Failed),
+        *(Waiting, Notice, Refused, Plan, Grant, Stop),
+    )
 }
 
 

@@ -230,9 +230,9 @@ def test_the_lattice_costs_its_step_on_every_coordinate_of_both_channels() -> No
 
 
 def test_rounding_is_carried_on_by_the_states() -> None:
-    """L = 0: only what is added in each round is there, on both channels."""
+    """L = 0: only what is added in each round is there, on both channels; in the first, x is the same."""
     terms = Terms(0.0, 0.0, 0.0, 2.0, 4.0, 1.0, 9, rounding=1e-3)
-    assert epsilon_after(terms, 11).sound == pytest.approx(10 * 9 * 1e-3 * (1 / 2.0 + 1 / 4.0))
+    assert epsilon_after(terms, 11).sound == pytest.approx(9 * 1e-3 * (10 / 2.0 + 11 / 4.0))
 
 
 @pytest.mark.parametrize(

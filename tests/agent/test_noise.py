@@ -150,8 +150,8 @@ def test_rounding_to_the_lattice_adds_at_most_a_step(x: float, other: float, ste
 
 
 def test_two_neighbouring_floats_are_not_told_apart() -> None:
-    """Mironov's attack: x + noise in floats has holes that depend on x. On the lattice the values that an x and
-    its neighbour can reach are the same."""
+    """Mironov's attack: x + noise in floats has holes that depend on x. On the lattice an x and its neighbour
+    reach the same values."""
     x, other = 1.0, np.nextafter(1.0, 2.0)
     z = discrete_laplace(stream(6), 50_000)
     drawn = Drawn(z, np.full_like(z, 2.0**-BITS))

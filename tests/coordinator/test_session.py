@@ -20,6 +20,7 @@ from coordinator.events import (
     Interrupted,
     Note,
     Record,
+    RecordSpent,
     Say,
     Tick,
 )
@@ -43,10 +44,12 @@ from wire.messages import (
     FromAgent,
     Grant,
     Hello,
+    Notice,
     Plan,
     Ready,
     Refused,
     Report,
+    Spent,
     Status,
     Stop,
     Waiting,
@@ -739,6 +742,79 @@ def test_a_second_interruption_changes_nothing() -> None:
     assert run.is_in(Phase.STOPPING)
 
 
+# --- a privacy budget that does not last ----------------------------------------------------------
+
+
+def everybody_plays(run: Run, until: int) -> None:
+    """Everybody plays and reports windows up to this round."""
+    window = run.session.settings.window
+    for first in range(0, until, window):
+        for agent in run.agents:
+            run.hears(agent, report(first, min(window, until - first)))
+
+
+def test_a_budget_known_from_the_start_makes_the_run_shorter() -> None:
+    run = Run().to(Phase.PREPARING)
+    instructions = run.hears(2, Spent(0, [], 2.0, 13))
+    text = (
+        "the run will end after 13 rounds: round 13 would exceed the privacy budget of agent 2 (epsilon: 2)"
+    )
+    assert said(instructions) == {agent: [Notice(text)] for agent in run.agents}
+    assert text in notes(instructions)
+    for agent in run.agents:
+        told = said(run.hears(agent, Ready(DIMENSION)))
+    assert told == {agent: [Grant(13, True)] for agent in run.agents}
+    everybody_plays(run, 13)
+    for agent in run.agents:
+        run.hears(agent, Finished(13, REFERENCE))
+    assert run.is_in(Phase.DONE)
+    assert run.session.failure is None
+    assert run.session.round == run.session.rounds == 13
+
+
+@pytest.mark.parametrize("limit", [20, 21, 29, 30])
+def test_a_budget_seen_in_time_ends_the_run_in_that_round_for_everybody(limit: int) -> None:
+    run = Run().to(Phase.RUNNING)
+    assert run.session.grant == Grant(20, False)
+    run.hears(3, Spent(0, [0.5, 0.9], 1.0, limit))
+    everybody_plays(run, 10)
+    assert run.session.grant == Grant(limit, True)
+    assert (
+        run.session.shortened
+        == f"round {limit} would exceed the privacy budget of agent 3 (epsilon: 0.9 of 1)"
+    )
+
+
+def test_of_two_budgets_the_shorter_holds() -> None:
+    run = Run().to(Phase.RUNNING)
+    for agent, limit in ((1, 30), (3, 25), (2, 28), (1, 44)):
+        run.hears(agent, Spent(0, [], 1.0, limit))
+    assert (run.session.rounds, run.session.limited_by) == (25, 3)
+
+
+def test_a_budget_longer_than_the_run_changes_nothing() -> None:
+    run = Run().to(Phase.RUNNING)
+    assert said(run.hears(1, Spent(0, [], 1.0, 45))) == {}
+    assert (run.session.rounds, run.session.shortened) == (45, None)
+
+
+def test_rounds_already_granted_are_not_taken_back() -> None:
+    """Whoever says it so late will have to refuse them itself."""
+    run = Run().to(Phase.RUNNING)
+    run.hears(1, Spent(0, [], 1.0, 19))
+    assert run.session.rounds == 45
+    assert run.session.grant.until == 20
+
+
+def test_what_is_spent_is_recorded() -> None:
+    run = Run().to(Phase.RUNNING)
+    spent = Spent(0, [0.25, 0.5], None, None)
+    assert run.hears(2, spent) == [RecordSpent(2, spent)]
+    assert run.session.members[2].epsilon == 0.5
+    assert run.hears(2, Spent(2, [], None, None)) == [RecordSpent(2, Spent(2, [], None, None))]
+    assert run.session.members[2].epsilon == 0.5
+
+
 # --- what is not in the protocol ------------------------------------------------------------------
 
 
@@ -763,13 +839,14 @@ def test_rubbish_from_a_member_ends_the_run(phase: Phase) -> None:
 
 
 MESSAGES: list[FromAgent] = [
-    Ready(DIMENSION), Status(0, []), report(0, 10), Finished(45, REFERENCE), Failed("boo", 3, 0),
+    Ready(DIMENSION), Spent(0, [], None, None), Status(0, []),
+    report(0, 10), Finished(45, REFERENCE), Failed("boo", 3, 0),
 ]  # fmt: skip
 EXPECTED_IN = {
     Phase.GATHERING: {Status, Failed},
-    Phase.PREPARING: {Status, Failed, Ready},
-    Phase.RUNNING: {Status, Failed, Report, Finished},
-    Phase.STOPPING: {Status, Failed, Report, Finished, Ready},
+    Phase.PREPARING: {Status, Failed, Spent, Ready},
+    Phase.RUNNING: {Status, Failed, Spent, Report, Finished},
+    Phase.STOPPING: {Status, Failed, Spent, Report, Finished, Ready},
 }
 
 

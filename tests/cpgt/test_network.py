@@ -140,7 +140,7 @@ def test_a_data_pattern_is_relative_to_the_file(tmp_path: Path) -> None:
 def test_a_plan_says_nothing_private(tmp_path: Path) -> None:
     network = parse_network({**SMALL, "data": str(tmp_path / "{id}.npz")})
     parameters = network.parameters(1)
-    assert set(parameters) == {"algorithm", "compressor", "noise", "objective", "start"}
+    assert set(parameters) == {"algorithm", "compressor", "noise", "privacy", "objective", "start"}
     assert str(tmp_path) not in repr(parameters)
 
 

@@ -72,8 +72,10 @@ def test_a_private_run_writes_no_state_and_is_not_labelled(cpgt: Commands, tmp_p
     assert "observed" not in summary_of(out)["residual"]
     for agent in range(1, 7):
         folder = out / "agents" / str(agent)
-        assert {path.name for path in folder.iterdir()} == {"data.npz", "log.txt"}
-        assert (folder / "data.npz").stat().st_mode & 0o077 == 0
+        private = {"data.npz", "secret", "epsilon.csv", "privacy.json"}
+        assert {path.name for path in folder.iterdir()} == {"log.txt", *private}
+        for name in private:
+            assert (folder / name).stat().st_mode & 0o077 == 0, "for its owner only"
 
 
 def test_a_run_without_noise_is_labelled(cpgt: Commands, tmp_path: Path) -> None:

@@ -27,10 +27,12 @@ from wire.messages import (
     FromCoordinator,
     Grant,
     Hello,
+    Notice,
     Plan,
     Ready,
     Refused,
     Report,
+    Spent,
     Status,
     Stop,
     VersionError,
@@ -50,6 +52,7 @@ THIRTY = b"\xcb\x40\x3e\0\0\0\0\0\0"
 GOLDEN: list[tuple[Control, bytes]] = [
     (Hello(1, "tcp://h:1"), b"\x94\x01\xa5Hello\x01\xa9tcp://h:1"),
     (Ready(10), b"\x93\x01\xa5Ready\x0a"),
+    (Spent(4, [0.5], 0.5, 9), b"\x96\x01\xa5Spent\x04\x91" + HALF + HALF + b"\x09"),
     (Status(7, [2, 3]), b"\x94\x01\xa6Status\x07\x92\x02\x03"),
     (
         Report(0, [25, 26], [30, 300], {2: 330}, 0, 0.5),
@@ -58,6 +61,7 @@ GOLDEN: list[tuple[Control, bytes]] = [
     (Finished(2, ONE), b"\x94\x01\xa8Finished\x02\xc4\x08" + ONE),
     (Failed("no data", 2, 5), b"\x95\x01\xa6Failed\xa7no data\x02\x05"),
     (Waiting([3]), b"\x93\x01\xa7Waiting\x91\x03"),
+    (Notice("so"), b"\x93\x01\xa6Notice\xa2so"),
     (Refused("why"), b"\x93\x01\xa7Refused\xa3why"),
     (
         Plan(1, {2: "tcp://h:2"}, {1: 0.5, 2: 0.5}, 100, 10, 30.0, {"start": "zeros"}),
@@ -131,11 +135,14 @@ def reports(draw: st.DrawFn) -> Report:
 messages: st.SearchStrategy[Control] = st.one_of(
     st.builds(Hello, st.integers(0, MAX_AGENTS), st.text()),
     st.builds(Ready, rounds),
+    st.builds(Spent, st.integers(0, MAX_ROUND), st.lists(finite), finite, st.none() | rounds),
+    st.builds(Spent, st.integers(0, MAX_ROUND), st.lists(finite), st.none(), st.none()),
     st.builds(Status, st.integers(0, MAX_ROUND), sizes),
     reports(),
     st.builds(Finished, st.integers(0, MAX_ROUND), references),
     st.builds(Failed, st.text(), st.integers(1, 255), st.integers(0, MAX_ROUND)),
     st.builds(Waiting, sizes),
+    st.builds(Notice, st.text()),
     st.builds(Refused, st.text()),
     plans(),
     st.builds(Grant, rounds, st.booleans()),
@@ -215,6 +222,12 @@ NOT_RECEIVED: list[Any] = [
 BAD_FIELDS: dict[type[Any], dict[str, list[Any]]] = {
     Hello: {"agent": [*NOT_WHOLE, MAX_AGENTS + 1], "endpoint": NOT_TEXT},
     Ready: {"dimension": [*NOT_WHOLE, 0, MAX_ROUND + 1]},
+    Spent: {
+        "first": [*NOT_WHOLE, MAX_ROUND + 1],
+        "epsilon": [0.5, None, {1: 1.0}, "1", *([value] for value in NOT_NUMBER)],
+        "budget": NOT_NUMBER,
+        "rounds": [*(value for value in NOT_WHOLE if value is not None), 0, MAX_ROUND + 1],
+    },
     Status: {"round": [*NOT_WHOLE, MAX_ROUND + 1], "waiting_for": NOT_WHOLE_NUMBERS},
     Report: {
         "first": [*NOT_WHOLE, MAX_ROUND + 1],
@@ -231,6 +244,7 @@ BAD_FIELDS: dict[type[Any], dict[str, list[Any]]] = {
         "round": [*NOT_WHOLE, MAX_ROUND + 1],
     },
     Waiting: {"missing": NOT_WHOLE_NUMBERS},
+    Notice: {"text": NOT_TEXT},
     Refused: {"reason": NOT_TEXT},
     Plan: {
         "agent": [*NOT_WHOLE, 0, 2, 3, MAX_AGENTS + 1],
