@@ -9,11 +9,12 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Any, Literal, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
 if TYPE_CHECKING:
+    from agent.budget import Adjacency
     from cpgt.network import Network
 
 BAD_INPUT, INTERRUPTED = 2, 130
@@ -224,15 +225,15 @@ def data(network: str, out: Path, overrides: tuple[str, ...]) -> None:
 
 
 _delta = click.option(
-    "--delta", type=click.FloatRange(min=0, min_open=True), default=1.0, show_default=True,
-    help="By how much two adjacent problems' gradients differ, in the 2-norm.",
+    "--delta", type=click.FloatRange(min=0, min_open=True),
+    help="By how much two adjacent problems' gradients differ, in the 2-norm. [the file's, or 1]",
 )  # fmt: skip
 _adjacency = click.option(
-    "--adjacency", type=click.Choice(["function", "record"]), default="function", show_default=True,
-    help="Whether they differ by a constant, or anyhow up to delta (a record of the data).",
+    "--adjacency", type=click.Choice(["function", "record"]),
+    help="Whether by a constant, or anyhow up to delta, as for a record of data. [the file's, or function]",
 )  # fmt: skip
 _smoothness = click.option(
-    "--smoothness", type=click.FloatRange(min=0), metavar="L", help="L, where the objectives do not know it."
+    "--smoothness", type=click.FloatRange(min=0), metavar="L", help="L, claimed. [the file's, or their own]"
 )
 
 
@@ -249,7 +250,7 @@ _smoothness = click.option(
               help="Write the network file, with the noise chosen.")  # fmt: skip
 @_out
 def plan(
-    network: str, epsilon: float | None, delta: float, adjacency: Literal["function", "record"],
+    network: str, epsilon: float | None, delta: float | None, adjacency: Adjacency | None,
     smoothness: float | None, rounds: int | None, overrides: tuple[str, ...], write: Path | None,
     out: Path | None,
 ) -> None:  # fmt: skip
@@ -271,7 +272,7 @@ def plan(
     if write and write.exists():
         raise click.ClickException(f"{write} exists: choose another --write, nothing is overwritten")
     folder = _new_folder(out, model.name) if out else None
-    promise = Promise(delta, adjacency, smoothness)
+    promise = Promise.of(model, delta, adjacency, smoothness)
     found, planned = make_plan(model, build_objectives(model, {}), promise, epsilon)
     show(found, Console())
     if write:
@@ -297,7 +298,7 @@ def plan(
 @_set
 @_out
 def audit(
-    network: str, delta: float, adjacency: Literal["function", "record"], smoothness: float | None,
+    network: str, delta: float | None, adjacency: Adjacency | None, smoothness: float | None,
     target: int | None, rounds: int, trials: int | None, confidence: float, seed: int,
     overrides: tuple[str, ...], out: Path | None,
 ) -> None:  # fmt: skip
@@ -316,10 +317,8 @@ def audit(
     model = _load(network, overrides, rounds)
     _code_beside(network)
     folder = _new_folder(out, model.name) if out else None
-    promise, settings = (
-        Promise(delta, adjacency, smoothness),
-        auditing.Settings(trials, seed, confidence, target),
-    )
+    promise = Promise.of(model, delta, adjacency, smoothness)
+    settings = auditing.Settings(trials, seed, confidence, target)
     found = auditing.audit(model, build_objectives(model, {}), promise, settings)
     auditing.show(found, Console())
     if folder:

@@ -4,28 +4,42 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
 
 import numpy as np
 
 from agent.account import Terms
+from agent.budget import ROUNDING, Adjacency
 from agent.errors import InputError
 from agent.noise import GRID, LaplaceNoise
 from agent.objectives import Objective
+from agent.objectives import smoothness_of as own_smoothness
 from cpgt.network import Network
 from cpgt.quadratics import hessians
 
-Adjacency = Literal["function", "record"]
 FAMILY = ("cpgt", "diadsp", "compressed-gradient-tracking", "gradient-tracking")
 
 
 @dataclass(frozen=True)
 class Promise:
-    """How two adjacent problems may differ. `smoothness` is a claim, for f that do not know theirs."""
+    """How two adjacent problems may differ. `smoothness` is a claim; without it L is the objective's own."""
 
     delta: float = 1.0
     adjacency: Adjacency = "function"
     smoothness: float | None = None
+    magnitude: float | None = None
+
+    @classmethod
+    def of(
+        cls, network: Network, delta: float | None, adjacency: Adjacency | None, smoothness: float | None
+    ) -> Promise:
+        """The network file's, but for what is given here."""
+        said = network.privacy
+        return cls(
+            delta=delta or said.delta or 1.0,
+            adjacency=adjacency or said.adjacency or "function",
+            smoothness=said.smoothness if smoothness is None else smoothness,
+            magnitude=said.magnitude,
+        )
 
 
 def check_family(network: Network) -> None:
@@ -36,16 +50,21 @@ def check_family(network: Network) -> None:
 
 
 def smoothness_of(objectives: Sequence[Objective], claim: float | None) -> tuple[float, ...]:
-    """L of each agent: as its objective knows it, or from its Hessian if it is quadratic, or as claimed."""
-    known = [known_smoothness(objective) for objective in objectives]
-    found = [claim if value is None else value for value in known]
-    if None in found:
+    """L of each agent: as claimed, or as its objective knows it, or from its Hessian if it is quadratic."""
+    known = [_known(objective) for objective in objectives]
+    if claim is not None:
+        if any(value is not None and value > claim * (1 + 1e-9) for value in known):
+            raise InputError(
+                f"an objective is less smooth than the claimed L = {claim:g}; claim a larger one"
+            )
+        return (claim,) * len(known)
+    if None in known:
         raise InputError("an objective does not know its smoothness L; say --smoothness L")
-    return tuple(value for value in found if value is not None)
+    return tuple(value for value in known if value is not None)
 
 
-def known_smoothness(objective: Objective) -> float | None:
-    known = getattr(objective, "smoothness", None)
+def _known(objective: Objective) -> float | None:
+    known = own_smoothness(objective)
     if known is not None:
         return float(known)
     try:
@@ -64,6 +83,7 @@ def terms_of(network: Network, agent: int, smoothness: float, dimension: int, pr
         q=1.0,
         dimension=dimension,
         adjacency=promise.adjacency,
+        rounding=ROUNDING * (promise.magnitude or 0.0),
     )
     return with_noise(terms, network.algorithm_of(agent).noise)
 

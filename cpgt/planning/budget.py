@@ -28,6 +28,7 @@ from cpgt.promise import with_noise
 Floats = NDArray[np.float64]
 LEAST_SHARE_OF_X = 0.01
 UNPAYABLE = 1e100
+BELOW = 1e-9
 DECAYS = tuple(1.0 - 10.0 ** float(exponent) for exponent in np.linspace(math.log10(0.95), -4, 48))
 LADDER_EPSILON = (0.25, 0.5, 1.0, 2.0, 4.0)
 LADDER_ROUNDS = (1 / 16, 0.25, 0.5, 1.0, 2.0)
@@ -110,7 +111,8 @@ class Market:
             choice = replace(choice, s_x=choice.s_x * factor, s_y=choice.s_y * factor)
             if abs(factor - 1) < 1e-12:
                 break
-        return choice
+        grain = 1 + BELOW  # so that rounding never takes an agent above its budget, and out of its last round
+        return replace(choice, s_x=choice.s_x * grain, s_y=choice.s_y * grain)
 
     def _lattice(self, rounds: int) -> float:
         return self._terms.dimension * GRID * (2 * rounds - 1)

@@ -16,14 +16,15 @@ from numpy.typing import NDArray
 
 from agent.account import Epsilon, epsilon_after, epsilon_forever
 from agent.algorithms import Y
+from agent.budget import Adjacency
 from agent.errors import InputError
 from agent.objectives import Objective
-from cpgt.network import Network, NoiseSection
+from cpgt.network import Network, NoiseSection, PrivacySection
 from cpgt.planning.budget import LADDER_ROUNDS, Choice, Market
 from cpgt.planning.forecast import Response, limit_spread, mean_length
 from cpgt.planning.rehearsal import rehearsed_rate, traffic
 from cpgt.planning.study import MOST_UNKNOWNS, Problem, follow, start_moments, study
-from cpgt.promise import Adjacency, Promise, check_family, known_smoothness, terms_of
+from cpgt.promise import Promise, check_family, terms_of
 from cpgt.quadratics import tracking_radius
 from cpgt.theorems import Setting, Theorem1, Theorem2, theorem_1, theorem_2
 from topologies import spectrum
@@ -104,7 +105,8 @@ def make_plan(
         chosen = market.refined(epsilon, network.rounds)
         frontier = market.frontier(epsilon, network.rounds, chosen)
         noise = NoiseSection(s_x=chosen.s_x, s_y=chosen.s_y, q=chosen.q, floor=network.noise.floor)
-        network = network.model_copy(update={"noise": noise})
+        privacy = PrivacySection(epsilon=epsilon, **asdict(promise))
+        network = network.model_copy(update={"noise": noise, "privacy": privacy})
     return _plan(network, objectives, problem, followed, promise, chosen, frontier), network
 
 
@@ -136,7 +138,7 @@ def _plan(
         adjacency=promise.adjacency,
         delta=promise.delta,
         smoothness=L,
-        smoothness_claimed=None in map(known_smoothness, objectives),
+        smoothness_claimed=promise.smoothness is not None,
         convexity=problem.convexity,
         convexity_each=float(np.linalg.eigvalsh(problem.hessians).min()),
         quadratic=problem.quadratic,

@@ -13,6 +13,7 @@ from click.testing import CliRunner
 from numpy.typing import NDArray
 
 from agent.account import Terms, epsilon_after, least_decay
+from agent.budget import Claims, open_account
 from agent.errors import InputError
 from agent.objectives import Objective
 from cpgt.batch import run_trials
@@ -220,6 +221,10 @@ def test_the_written_network_can_be_loaded_and_spends_the_budget(tmp_path: Path)
     noise = network.noise
     terms = Terms(0.1, stored["smoothness"], 0.1, noise.s_x, noise.s_y, noise.q, 10)
     assert epsilon_after(terms, 200).sound == pytest.approx(20.0, rel=1e-6)
+    for agent, objective in zip(network.agents, build_objectives(network, {}), strict=True):
+        claims = Claims.of(network.parameters(agent)["privacy"])
+        account = open_account(claims, network.algorithm_of(agent), objective)
+        assert claims.epsilon == 20.0 and account is not None and account.look(200) == 200
     assert len(stored["frontier"]) == 25 and {path.suffix for path in out.iterdir()} == {
         ".json",
         ".pdf",
