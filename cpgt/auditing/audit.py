@@ -23,8 +23,8 @@ from cpgt.network import Network
 from cpgt.problem import find_data
 from cpgt.promise import Promise, check_family, smoothness_of, terms_of
 
-ROUNDS = 8
-AGENT_ROUNDS, FEWEST, MOST = 120_000, 500, 5000
+AGENT_ROUNDS, FEWEST, MOST = 100_000, 500, 5000  # what takes about a minute on a slow machine
+START_COST = 8  # making an agent takes as long as so many rounds
 ROUNDING = 1e-9  # the exact loss and the account are sums of floats
 
 
@@ -77,7 +77,7 @@ def audit(
     agent = settings.agent or max(claims, key=lambda a: (claims[a].sound, -a))
     if agent not in claims:
         raise InputError(f"--agent {agent}: the network has agents 1..{len(claims)}")
-    trials = settings.trials or _trials(len(claims) * network.rounds)
+    trials = settings.trials or _trials(len(claims), network.rounds)
     scales = network.algorithm_of(agent).noise.scales_of(np.arange(network.rounds))
     known = divergence(objectives[agent - 1], network.algorithm.alpha, scales)
     rng = np.random.default_rng(settings.seed)
@@ -116,8 +116,8 @@ def _with(objectives: Sequence[Objective], agent: int, its: Objective) -> list[O
     return [its if number == agent else f for number, f in enumerate(objectives, start=1)]
 
 
-def _trials(agent_rounds: int) -> int:
-    return min(max(AGENT_ROUNDS // agent_rounds, FEWEST), MOST)
+def _trials(agents: int, rounds: int) -> int:
+    return min(max(AGENT_ROUNDS // (agents * (rounds + START_COST)), FEWEST), MOST)
 
 
 def _largest(statistics: Sequence[Statistic]) -> float | None:
