@@ -308,6 +308,8 @@ class _Shell:
         objective = build_objective(kind, options, self.data)
         algorithm = build_algorithm(parameters)
         algorithm.compressor.check(objective.dimension)
+        if 0.0 in algorithm.noise.scales:
+            self.notify("NOT PRIVATE: some messages carry no noise (noise.s_x or noise.s_y is 0)")
         x = start_point(parameters.get("start", ""), self.settings.randomness, (objective.dimension,))
         if self.settings.observe:
             self.trace = Trace(self.settings.observe, objective.dimension)

@@ -25,12 +25,12 @@ def new_secret(folder: Path) -> bytes:
             file.write(secret)
             file.flush()
             os.fsync(file.fileno())
-    except FileExistsError:
-        raise InputError(
-            f"{path} exists already: it is the secret of another run, and none is used twice; "
-            "choose another --out"
-        ) from None
     except OSError as error:
+        if path.is_file():
+            raise InputError(
+                f"{path} exists already: it is the secret of another run, and none is used twice; "
+                "choose another --out"
+            ) from None
         raise InputError(f"cannot write {path}: {error.strerror}") from None
     return secret
 

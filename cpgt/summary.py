@@ -169,7 +169,8 @@ def _privacy_lines(privacy: dict[str, Any]) -> list[str]:
         most, agent = max(told)
         lines.append(
             f"privacy: epsilon {most:.6g} spent by agent {agent}, the most of {len(told)} that tell "
-            f"({claims.get('adjacency', 'function')} adjacency, delta {claims.get('delta', 'of its own')})"
+            f"({claims.get('adjacency', 'function')} adjacency, delta {claims.get('delta', 'of its own')}, "
+            + (f"|x|, |y| <= {claims['magnitude']:g})" if "magnitude" in claims else "rounding not counted)")
         )
     return lines
 

@@ -46,8 +46,8 @@ def test_a_killed_agent(cpgt: Commands, tmp_path: Path) -> None:
     assert summary["bytes"]["total"]["message"] == sum(row[4] for row in rows)
     for agent in range(1, 7):
         folder = out / "agents" / str(agent)
-        found = {path.name for path in folder.iterdir()}
-        assert found - {"privacy.json"} == {"data.npz", "epsilon.csv", "log.txt", "secret", "trace.npz"}
+        names = {path.name for path in folder.iterdir()}
+        assert names - {"privacy.json"} == {"data.npz", "epsilon.csv", "log.txt", "secret", "trace.npz"}
         with np.load(folder / "trace.npz") as trace:
             assert len(trace["x"]) == len(trace["y"]) == len(trace["eta_y"]) + 1 > 100
 

@@ -1,0 +1,280 @@
+"""Every byte that leaves an agent, on every socket, is part of an allowed message, and none is private.
+
+All connections of a real network go through taps. What is recorded is read back frame by frame, and each
+message is held against the list below, field by field. A field that is new in a message fails here until
+somebody who has thought about it adds it to the list, with the reason why it may leave.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import typing
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgpack
+import numpy as np
+import psutil
+import pytest
+
+from agent.algorithms import CHANNELS, X
+from agent.randomness import Randomness
+from cpgt import load_network
+from cpgt.problem import make_data
+from tests.system.conftest import Commands, until
+from tests.system.tap import Tap, free_port, ready_properties, zmtp_frames
+from wire.carriers import NAME_PREFIX
+from wire.messages import Finished, FromAgent, Report, decode_control, encode_control, encode_data
+from wire.payloads import decoder
+
+# What may leave an agent, and why.
+DATA = {
+    "sender": "the agent's number, which the graph tells",
+    "round": "a counter",
+    "payload": "the compressed differences of x^a and y^a, which carry the noise",
+}
+CONTROL = {
+    "Hello": {"agent": "its number", "endpoint": "where it is reached"},
+    "Ready": {"dimension": "of the common unknown"},
+    "Spent": {
+        "first": "a counter",
+        "epsilon": "of public parameters and a claimed L; empty where L comes from data",
+        "budget": "the owner's decision",
+        "rounds": "how long the budget lasts: seen by everybody anyway",
+    },
+    "Status": {"round": "a counter", "waiting_for": "numbers of neighbours"},
+    "Report": {
+        "first": "a counter",
+        "payload_bytes": "sizes of frames that neighbours have",
+        "message_bytes": "sizes of frames that neighbours have",
+        "received": "sizes of neighbours' frames",
+        "resent": "sizes of frames that neighbours have",
+        "change": "the norm of a message that neighbours have",
+    },
+    "Finished": {"rounds": "a counter", "reference": "x^c, which neighbours have"},
+    "Failed": {"reason": "words for the others", "exit_code": "why it left", "round": "a counter"},
+}
+SOCKET = {"Socket-Type", "Identity"}  # what ZeroMQ itself says of a socket; the identity is a random name
+
+
+def test_the_list_is_the_whole_of_what_an_agent_can_say() -> None:
+    kinds = typing.get_args(FromAgent)
+    assert {kind.__name__: [field.name for field in dataclasses.fields(kind)] for kind in kinds} == {
+        name: list(fields) for name, fields in CONTROL.items()
+    }
+
+
+def test_a_data_message_has_nothing_but_its_three_fields() -> None:
+    assert msgpack.unpackb(encode_data(1, 2, b"3")) == [1, 2, b"3"]
+    assert list(DATA) == ["sender", "round", "payload"]
+
+
+# --- a network whose every connection is tapped ---------------------------------------------------
+
+AGENTS, ROUNDS, DIMENSION = (1, 2, 3), 45, 10
+NEIGHBOURS = {1: (2,), 2: (1, 3), 3: (2,)}
+COMPRESSORS = {
+    "identity": "kind = 'identity'",
+    "top-k": "kind = 'top-k'\nk = 3",
+    "quantize": "kind = 'quantize'\nbits = 2",
+}
+
+
+@dataclass
+class Tapped:
+    folder: Path
+    said_to_coordinator: dict[int, bytes]  # agent -> all it said there
+    published: dict[int, list[bytes]]  # agent -> all it said to each of those that listen to it
+    subscribed: dict[int, list[bytes]]  # agent -> what those that listen to it said to it
+    peers: dict[int, set[int]]  # agent -> ports that its process was ever seen connected to
+
+    @property
+    def streams(self) -> list[bytes]:
+        """Every byte that left any agent."""
+        lists = (self.said_to_coordinator.values(), *self.published.values(), *self.subscribed.values())
+        return [stream for streams in lists for stream in streams]
+
+
+class Network:
+    """Three agents in a row and a coordinator, by hand, with a tap in front of everybody."""
+
+    def __init__(self, cpgt: Commands, folder: Path) -> None:
+        self.coordinator = cpgt.start(
+            "coordinator", "net.toml", "--bind", "tcp://127.0.0.1:*", "--out", "run"
+        )
+        self.port = self._listening()
+        self.real = {agent: free_port() for agent in AGENTS}
+        self.data = {agent: Tap(self.real[agent]) for agent in AGENTS}
+        self.control = {agent: Tap(self.port, self._announce(agent)) for agent in AGENTS}
+        self.peers: dict[int, set[int]] = {agent: set() for agent in AGENTS}
+        self.agents = {
+            agent: cpgt.start(
+                "agent", str(agent), "--coordinator", f"tcp://127.0.0.1:{self.control[agent].port}",
+                "--bind", f"tcp://127.0.0.1:{self.real[agent]}", "--out", folder / str(agent),
+                "--data", folder / str(agent) / "data.npz", "--observe",
+            )
+            for agent in AGENTS
+        }  # fmt: skip
+
+    def _listening(self) -> int:
+        assert self.coordinator.stderr
+        for line in self.coordinator.stderr:
+            if "listening on" in line:
+                return int(line.rsplit(":", 1)[1])
+        raise AssertionError("the coordinator does not listen")
+
+    def _announce(self, agent: int) -> Any:
+        """Neighbours are to come to the tap: another port in what the agent says of itself."""
+        own = b"tcp://127.0.0.1:%d" % self.real[agent]
+        tapped = b"tcp://127.0.0.1:%d" % self.data[agent].port
+        assert len(own) == len(tapped)
+        return lambda chunk: chunk.replace(own, tapped)
+
+    def finish(self) -> None:
+        watched = {agent: psutil.Process(process.pid) for agent, process in self.agents.items()}
+
+        def all_left() -> bool:
+            for agent, process in watched.items():
+                try:
+                    connections = process.net_connections("all")
+                except psutil.Error:
+                    continue
+                self.peers[agent] |= {
+                    c.raddr.port for c in connections if c.raddr and c.laddr.port != self.real[agent]
+                }
+            return all(process.poll() is not None for process in self.agents.values())
+
+        until(all_left, 60, "the run to end")
+        for process in (*self.agents.values(), self.coordinator):
+            _, errors = process.communicate(timeout=20)
+            assert process.returncode == 0, errors
+
+    def close(self) -> None:
+        for tap in (*self.data.values(), *self.control.values()):
+            tap.close()
+
+
+def write_problem(folder: Path, compressor: str) -> None:
+    paper = load_network("paper")
+    for agent in AGENTS:
+        (folder / str(agent)).mkdir()
+        np.savez(folder / str(agent) / "data.npz", allow_pickle=False, **make_data(paper, agent))
+    (folder / "net.toml").write_text(
+        f"rounds = {ROUNDS}\nwindow = 20\nstart = 'uniform'\n"
+        "[graph]\nkind = 'path'\nagents = 3\n[algorithm]\nalpha = 0.1\ngamma = 0.1\n"
+        f"[compressor]\n{compressor}\n[noise]\ns_x = 1.0\ns_y = 1.0\nq = 0.99\n"
+        "[privacy]\ndelta = 1.0\nepsilon = 100.0\n"
+        "[objective]\nkind = 'least-squares'\nscale = 0.03\n"
+    )
+
+
+@pytest.fixture(params=COMPRESSORS)
+def tapped(request: pytest.FixtureRequest, cpgt: Commands, tmp_path: Path) -> Iterator[Tapped]:
+    write_problem(tmp_path, COMPRESSORS[request.param])
+    network = Network(cpgt, tmp_path)
+    try:
+        network.finish()
+    finally:
+        network.close()
+    control = {agent: [bytes(c.said) for c in tap.crossings] for agent, tap in network.control.items()}
+    assert all(len(streams) == 1 for streams in control.values())
+    allowed = {
+        agent: {network.control[agent].port, *(network.data[p].port for p in NEIGHBOURS[agent])}
+        for agent in AGENTS
+    }
+    assert network.peers == allowed, "no connection passes by the taps"
+    yield Tapped(
+        tmp_path,
+        {agent: streams[0] for agent, streams in control.items()},
+        {agent: [bytes(c.told) for c in tap.crossings] for agent, tap in network.data.items()},
+        {agent: [bytes(c.said) for c in tap.crossings] for agent, tap in network.data.items()},
+        network.peers,
+    )
+
+
+def frames_of(stream: bytes, socket_type: bytes) -> list[bytes]:
+    """The bodies behind ZeroMQ's own handshake."""
+    first, *rest = zmtp_frames(stream)
+    assert first.is_command
+    properties = ready_properties(first.body)
+    assert set(properties) <= SOCKET
+    assert properties["Socket-Type"] == socket_type
+    assert not any(frame.is_command for frame in rest if socket_type != b"SUB")
+    return [frame.body for frame in rest]
+
+
+def test_only_allowed_messages_leave_and_nothing_private_is_in_them(tapped: Tapped) -> None:
+    messages = {agent: check_data(agent, tapped) for agent in AGENTS}
+    check_subscriptions(tapped)
+    for agent in AGENTS:
+        check_control(agent, frames_of(tapped.said_to_coordinator[agent], b"DEALER"), messages)
+    check_nothing_private(tapped, messages)
+
+
+def check_data(agent: int, tapped: Tapped) -> list[np.ndarray[Any, Any]]:
+    """All that was published: the same to everybody, and to the last byte a round of vectors. Gives these."""
+    assert len(tapped.published[agent]) == len(NEIGHBOURS[agent])
+    each = [frames_of(stream, b"XPUB") for stream in tapped.published[agent]]
+    assert all(frames == each[0] for frames in each)
+    decode, decoded = decoder(CHANNELS, DIMENSION), []
+    for expected, frame in enumerate(each[0]):
+        fields = msgpack.unpackb(frame)
+        assert len(fields) == len(DATA)
+        sender, round_, payload = fields
+        assert (sender, round_) == (agent, expected)
+        assert frame == encode_data(sender, round_, payload), "not a byte more"
+        decoded.append(decode([payload]).dense()[0])
+    assert len(decoded) == ROUNDS
+    return decoded
+
+
+def check_subscriptions(tapped: Tapped) -> None:
+    for agent in AGENTS:
+        names = {NAME_PREFIX + peer.to_bytes(4, "big") for peer in NEIGHBOURS[agent]}
+        for stream in tapped.subscribed[agent]:
+            for body in frames_of(stream, b"SUB"):
+                topic = body.removeprefix(b"\x09SUBSCRIBE").removeprefix(b"\x01")
+                assert topic == b"" or topic in names
+
+
+def check_control(agent: int, frames: list[bytes], messages: dict[int, list[np.ndarray[Any, Any]]]) -> None:
+    """Each is a message of the list; and what could hide something is what the neighbours know already."""
+    said = [decode_control(frame) for frame in frames]
+    assert [encode_control(message) for message in said] == frames, "not a byte more"
+    kinds = {type(message).__name__ for message in said}
+    assert {"Hello", "Ready", "Report", "Finished"} <= kinds <= set(CONTROL) - {"Failed", "Spent"}
+    reports = [message for message in said if isinstance(message, Report)]
+    norms = [np.linalg.norm(messages[agent][r.first + len(r.message_bytes) - 1]) for r in reports]
+    assert [r.change for r in reports] == pytest.approx(norms)
+    (finished,) = (message for message in said if isinstance(message, Finished))
+    public = np.sum(messages[agent], axis=0)[X]
+    assert np.frombuffer(finished.reference) == pytest.approx(public, rel=1e-9)
+
+
+def check_nothing_private(tapped: Tapped, messages: dict[int, list[np.ndarray[Any, Any]]]) -> None:
+    """No eight bytes anywhere are a private number, in either byte order; and no part of a secret."""
+    network = load_network(str(tapped.folder / "net.toml"))
+    windows = {stream[at : at + 8] for stream in tapped.streams for at in range(len(stream) - 7)}
+    for agent in AGENTS:
+        folder = tapped.folder / str(agent)
+        secret = (folder / "secret").read_bytes()
+        assert not windows & {secret[at : at + 8] for at in range(len(secret) - 7)}
+        smoothness = json.loads((folder / "privacy.json").read_text())["smoothness"]
+        with np.load(folder / "trace.npz") as trace, np.load(folder / "data.npz") as data:
+            private = {**trace, **data, "L": np.array([smoothness])}
+        for name, array in private.items():
+            assert not windows & patterns(array), f"{name} of agent {agent} has left"
+        randomness, algorithm = Randomness(secret), network.algorithm_of(agent)
+        for k in range(ROUNDS):
+            noise, _ = randomness.draw(k, (CHANNELS, DIMENSION), algorithm)
+            assert not windows & (patterns(noise.z) | patterns(noise.z * noise.step)), "noise has left"
+    shown = patterns(messages[1][0][X])  # numbers that are sent whole are found: the search does search
+    assert windows & shown or network.compressor.kind == "quantize"
+
+
+def patterns(array: np.ndarray[Any, Any]) -> set[bytes]:
+    values = np.unique(array[array != 0].astype(np.float64))
+    return {number.tobytes() for order in ("<f8", ">f8") for number in values.astype(order)}

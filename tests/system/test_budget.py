@@ -1,0 +1,156 @@
+"""A privacy budget in real processes: it ends the run for everybody in one round; no coordinator raises it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import zmq
+
+from agent.account import epsilon_after
+from agent.budget import Claims, open_account
+from agent.objectives import LeastSquares
+from cpgt import load_network, run
+from cpgt.problem import make_data
+from tests.system.conftest import Commands, one_error_line, sets, summary_of
+from wire.control import ControlServer
+from wire.messages import Failed, Grant, Hello, Plan, Ready, Report, Spent, Status, Stop, decode_control
+
+BUDGET = (
+    "rounds=300", "window=7", "noise.q=0.999", "privacy.adjacency=record", "privacy.smoothness=4.0",
+    "privacy.delta=0.1", "privacy.epsilon=1.0",
+)  # fmt: skip
+
+
+def test_the_run_ends_in_the_same_round_for_everybody(cpgt: Commands, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    done = cpgt.run("run", "paper", *sets(*BUDGET), "--seed", "1", "--observe", "--no-compare", "--out", out)
+    assert done.returncode == 0, "an orderly end"
+    network = load_network("paper", BUDGET)
+    expected = run(network, seed=1)
+    assert 7 < expected.rounds < 300
+    assert expected.rounds % 7, "in the middle of a window"
+    summary = summary_of(out)
+    assert (summary["status"], summary["rounds"], summary["error"]) == (
+        "out of budget",
+        expected.rounds,
+        None,
+    )
+    assert summary["bytes"]["reconciled"]
+    told = summary["privacy"]["agents"]
+    assert len(told) == 6
+    assert all(0.9 < of["epsilon"] <= of["budget"] == 1.0 for of in told.values())
+    words = f"round {expected.rounds} would exceed the privacy budget of agent"
+    assert words in summary["privacy"]["ended_by"]
+    assert words in " ".join(done.stdout.split())
+    for agent in network.agents:
+        folder = out / "agents" / str(agent)
+        with np.load(folder / "trace.npz") as trace:
+            assert trace["x"].tobytes() == expected.x[:, agent - 1].tobytes()
+        assert words in (folder / "log.txt").read_text(), "the neighbours are told why"
+        rows = (folder / "epsilon.csv").read_text().splitlines()[1:]
+        assert len(rows) == expected.rounds
+        assert float(rows[-1].split(",")[2]) == told[str(agent)]["epsilon"]
+    ledger = (out / "epsilon.csv").read_text().splitlines()
+    assert ledger[0] == "round,agent,epsilon"
+    assert len(ledger) == 1 + 6 * expected.rounds
+
+
+def test_epsilon_of_private_data_stays_with_the_agent(cpgt: Commands, tmp_path: Path) -> None:
+    """L is the data's own here, so the coordinator hears nothing of the account."""
+    paper = load_network("paper")
+    for agent in (1, 2):
+        np.savez(tmp_path / f"{agent}.npz", allow_pickle=False, **make_data(paper, agent))
+    (tmp_path / "net.toml").write_text(
+        'rounds = 30\ndata = "{id}.npz"\n[algorithm]\nalpha = 0.1\n[graph]\nkind = "path"\nagents = 2\n'
+        "[noise]\ns_x = 1.0\ns_y = 1.0\nq = 0.99\n[privacy]\ndelta = 0.5\nepsilon = 50.0\n"
+        '[objective]\nkind = "least-squares"\nscale = 0.03\n'
+    )
+    done = cpgt.run("run", "net.toml", "--no-compare", "--out", "run")
+    assert done.returncode == 0, done.stderr
+    out = tmp_path / "run"
+    assert summary_of(out)["privacy"]["agents"] == {str(a): {"epsilon": None, "budget": None} for a in (1, 2)}
+    assert not (out / "epsilon.csv").exists()
+    for agent in (1, 2):
+        said = json.loads((out / "agents" / str(agent) / "privacy.json").read_text())
+        data = make_data(paper, agent)
+        claims, objective = Claims(50.0, 0.5), LeastSquares(data["A"], data["b"], 0.03)
+        spending = open_account(
+            claims, load_network(str(out / "network.toml")).algorithm_of(agent), objective
+        )
+        assert spending
+        wanted = epsilon_after(spending.terms, 30)
+        assert said["epsilon"] == pytest.approx(wanted._asdict(), rel=1e-9)
+        assert said["smoothness_is"] == "computed from private data"
+
+
+@pytest.mark.parametrize("networks", [1.0, 1e6])
+def test_a_coordinator_cannot_raise_an_owners_budget(cpgt: Commands, tmp_path: Path, networks: float) -> None:
+    """A coordinator that claims what it likes, and grants on and on: the agent leaves before the round that
+    its own budget does not allow."""
+    np.savez(tmp_path / "data.npz", allow_pickle=False, **make_data(load_network("paper"), 1))
+    parameters = load_network("paper", ["noise.q=0.999"]).parameters(1)
+    parameters["privacy"] = {"epsilon": networks, "delta": 1e-9, "adjacency": "function", "smoothness": 9.0}
+    with zmq.Context[zmq.Socket[bytes]]() as context:
+        server = ControlServer(context, "tcp://127.0.0.1:*")
+        try:
+            own = ("--epsilon", "1.0", "--delta", "0.1", "--adjacency", "record", "--smoothness", "4.0")
+            command = ("--coordinator", server.endpoint, "--data", "data.npz", "--out", "own")
+            agent = cpgt.start("agent", "1", *command, *own)
+            said = converse(server, Plan(1, {}, {1: 1.0}, 5000, 7, 30.0, parameters))
+        finally:
+            server.close()
+    _, errors = agent.communicate(timeout=20)
+    assert agent.returncode == 5, errors
+    account = json.loads((tmp_path / "own" / "privacy.json").read_text())
+    assert 0.9 < account["epsilon"]["sound"] <= account["budget"] == 1.0
+    assert account["delta"] == 0.1
+    failed = said[-1]
+    assert isinstance(failed, Failed)
+    assert failed.exit_code == 5
+    assert failed.round == account["rounds"] > 0
+    assert f"round {failed.round} was granted, but would spend more than the privacy budget" in failed.reason
+    assert f"epsilon is {account['epsilon']['sound']:.6g} of 1" in failed.reason
+    assert sum(len(message.message_bytes) for message in said if isinstance(message, Report)) <= failed.round
+    assert any(isinstance(message, Spent) and message.rounds == failed.round for message in said)
+
+
+def converse(server: ControlServer, plan: Plan) -> list[object]:
+    """What the agent says, to a coordinator that grants everything and does not listen."""
+    said: list[object] = []
+    while not said or not isinstance(said[-1], Failed):
+        received = server.receive(30_000)
+        assert received, "the agent has fallen silent"
+        connection, message = received[0], decode_control(received[1])
+        said.append(message)
+        if isinstance(message, Hello):
+            server.send(connection, plan)
+        elif isinstance(message, Ready):
+            server.send(connection, Grant(plan.rounds, True))
+        assert isinstance(message, Hello | Ready | Spent | Status | Report | Failed)
+    server.send(connection, Stop("enough"))
+    return said
+
+
+def test_a_budget_needs_what_it_is_measured_in(cpgt: Commands) -> None:
+    done = cpgt.run("agent", "1", "--coordinator", "tcp://127.0.0.1:1", "--epsilon", "2.0")
+    assert "--epsilon needs --delta" in one_error_line(done)
+    done = cpgt.run("run", "paper", *sets("privacy={epsilon=2.0}"), "--out", "run")
+    assert "privacy: delta is missing" in one_error_line(done)
+
+
+def test_a_budget_that_the_first_round_exceeds(cpgt: Commands) -> None:
+    done = cpgt.run("run", "paper", *sets("privacy.epsilon=0.001"), "--out", "run")
+    assert done.returncode == 5
+    assert "the first round alone would spend more than the privacy budget of 0.001" in one_error_line(done)
+
+
+def test_a_secret_is_not_used_for_a_second_run(cpgt: Commands, tmp_path: Path) -> None:
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own" / "secret").write_bytes(bytes(32))
+    done = cpgt.run("agent", "1", "--coordinator", "tcp://127.0.0.1:1", "--out", "own")
+    assert done.returncode == 2
+    assert "none is used twice" in one_error_line(done)
+    assert (tmp_path / "own" / "secret").read_bytes() == bytes(32)
