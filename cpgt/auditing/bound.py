@@ -20,6 +20,7 @@ from cpgt.auditing.attack import Statistic
 
 Floats = NDArray[np.float64]
 Counts = NDArray[np.int64]
+CAUTION = 1e-3  # of thousands of events some look good by luck, those seen seldom most of all
 
 
 class Event(NamedTuple):
@@ -40,7 +41,7 @@ class Bound(NamedTuple):
 
 def lower_bound(first: Sequence[Statistic], second: Sequence[Statistic], confidence: float) -> Bound:
     """`first` and `second` are the same statistics of runs of the first and of the second problem."""
-    event = _choose(first, second, confidence)
+    event = _choose(first, second, 1.0 - (1.0 - confidence) * CAUTION)
     judged = [
         next(s.values for s in side if s.name == event.statistic)[len(side[0].values) // 2 :]
         for side in (first, second)

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NoReturn, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from agent.algorithms import CPGT
 from agent.objectives import Objective
 from agent.participant import Participant
 from agent.randomness import Randomness, seeded_secret
+from cpgt.local import nobody_to_wait_for
 from cpgt.network import Network
 from wire.carriers import Carrier, MemoryCarrier
 from wire.errors import ProtocolError
@@ -25,9 +25,9 @@ from wire.payloads import decoder
 
 Floats = NDArray[np.float64]
 SPY, CHANNELS = 0, 2
-Part: TypeAlias = tuple[int, Mapping[int, float], CPGT, Objective, Floats]
+Part: TypeAlias = tuple[int, Mapping[int, float], Any, Objective, Floats]
 Maker: TypeAlias = Callable[
-    [int, Mapping[int, float], CPGT, Objective, Floats, Randomness, Carrier], Participant
+    [int, Mapping[int, float], Any, Objective, Floats, Randomness, Carrier], Participant
 ]
 
 
@@ -68,7 +68,7 @@ def _one_run(
             if k % 2 or k == network.rounds - 1:
                 participant.send_again()  # this round and the one before
         for participant in participants:
-            participant.collect(_nobody_to_wait_for)
+            participant.collect(nobody_to_wait_for)
     return _decoded(carriers[SPY], parts[0][3].dimension, len(parts), network.rounds)
 
 
@@ -89,7 +89,3 @@ def _dense(payloads: list[bytes], dimension: int) -> Floats:
         return decode(payloads).dense()
     except ProtocolError:  # of different sizes: not together
         return np.concatenate([decode([payload]).dense() for payload in payloads])
-
-
-def _nobody_to_wait_for() -> NoReturn:
-    raise RuntimeError("a message is missing although all agents have sent")
