@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from agent.lattice import Floats, Stream, Words
 
 SECRET_BYTES = 32
-BLOCK_WORDS = 1280
+BLOCK_WORDS = 8192
 MOST_ROUNDS = 64
 
 Rounds = NDArray[np.int64]

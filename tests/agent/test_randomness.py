@@ -149,7 +149,7 @@ def test_rounds_channels_and_the_dither_are_uncorrelated() -> None:
         (dither[:, 0], dither[:, 1]),
         (noise, dither),
         (np.abs(noise), dither),
-        (noise[MOST_ROUNDS // 4 :], noise[: -(MOST_ROUNDS // 4)]),  # the same place in the next block (of 16)
+        (noise[MOST_ROUNDS:], noise[:-MOST_ROUNDS]),  # the same place in the next block
     ]
     for one, other in pairs:
         assert abs(np.corrcoef(one.ravel(), other.ravel())[0, 1]) < 5 / np.sqrt(one.size)

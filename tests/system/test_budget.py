@@ -1,4 +1,4 @@
-"""A privacy budget in real processes: it ends the run for everybody in one round; no coordinator raises it."""
+"""A privacy budget in real processes: it ends the run for everybody in one round, and nobody can raise it."""
 
 from __future__ import annotations
 
