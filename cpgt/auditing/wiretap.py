@@ -58,9 +58,9 @@ def _one_run(
 ) -> tuple[Floats, Floats]:
     listeners = {part[0]: (*(peer for peer in part[1] if peer != part[0]), SPY) for part in parts}
     carriers = MemoryCarrier.network({SPY: (), **listeners})
+    own_seed = (seed << 32) + trial
     participants = [
-        make(*part, Randomness(seeded_secret(seed, part[0]), first_trial=trial), carriers[part[0]])
-        for part in parts
+        make(*part, Randomness(seeded_secret(own_seed, part[0])), carriers[part[0]]) for part in parts
     ]
     for k in range(network.rounds):
         for participant in participants:

@@ -123,11 +123,11 @@ class HalfScale(Participant):
 class FreshNoise(Participant):
     """Draws noise anew when it sends a round again."""
 
-    numbers = itertools.count()
+    numbers = itertools.count(-1, -1)  # seeds that no honest run has
 
     def send_again(self) -> None:
         kept = self._randomness, self._outgoing, self._payload, self._retained
-        self._randomness = Randomness(seeded_secret(99, self.agent), next(self.numbers))
+        self._randomness = Randomness(seeded_secret(next(self.numbers), self.agent))
         self.send()
         self._randomness, self._outgoing, self._payload, self._retained = kept
 
