@@ -41,7 +41,9 @@ class Bound(NamedTuple):
 
 def lower_bound(first: Sequence[Statistic], second: Sequence[Statistic], confidence: float) -> Bound:
     """`first` and `second` are the same statistics of runs of the first and of the second problem."""
-    event = _choose(first, second, 1.0 - (1.0 - confidence) * CAUTION)
+    best, event = _choose(first, second, 1.0 - (1.0 - confidence) * CAUTION)
+    if best == 0.0:  # nothing is sure enough; then what looks best
+        event = _choose(first, second, confidence)[1]
     judged = [
         next(s.values for s in side if s.name == event.statistic)[len(side[0].values) // 2 :]
         for side in (first, second)
@@ -55,7 +57,9 @@ def lower_bound(first: Sequence[Statistic], second: Sequence[Statistic], confide
     return Bound(float(epsilon), event, (seen[likelier], sizes[likelier]), (seen[rarer], sizes[rarer]))
 
 
-def _choose(first: Sequence[Statistic], second: Sequence[Statistic], confidence: float) -> Event:
+def _choose(
+    first: Sequence[Statistic], second: Sequence[Statistic], confidence: float
+) -> tuple[float, Event]:
     best, chosen = -math.inf, None
     for one, other in zip(first, second, strict=True):
         a, b = (np.sort(s.values[: len(s.values) // 2]) for s in (one, other))
@@ -72,7 +76,7 @@ def _choose(first: Sequence[Statistic], second: Sequence[Statistic], confidence:
                     chosen = Event(one.name, float(thresholds[at]), is_above, is_second)
     if chosen is None:
         raise ValueError("no statistic to choose from")
-    return chosen
+    return best, chosen
 
 
 def _epsilon(likely: Counts, n: int, rare: Counts, m: int, confidence: float) -> Floats:
