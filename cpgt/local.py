@@ -139,7 +139,7 @@ def _play(network: Network, participants: Sequence[Participant], rounds: int) ->
         for participant in participants:
             participant.send()
         for participant in participants:
-            participant.collect(_nobody_to_wait_for)
+            participant.collect(nobody_to_wait_for)
         if (k + 1) % network.window:
             continue
         for participant in participants:
@@ -150,5 +150,5 @@ def _play(network: Network, participants: Sequence[Participant], rounds: int) ->
             last = min(rounds, k + 1 + (LOOK_AHEAD - 1) * network.window)
 
 
-def _nobody_to_wait_for() -> NoReturn:
+def nobody_to_wait_for() -> NoReturn:
     raise RuntimeError("a message is missing although all agents have sent")

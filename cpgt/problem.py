@@ -5,14 +5,14 @@ Nothing here is part of a private run: it is for experiments in which somebody m
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import NoConvergence, newton_krylov
 
-from agent.objectives import Objective, build_objective, load_data
+from agent.objectives import Data, Objective, build_objective, load_data
 from cpgt.network import Network
 from cpgt.synthetic import GENERATORS, draw_for
 
@@ -42,14 +42,14 @@ def write_data(network: Network, folder: Path) -> dict[int, Path]:
 
 def build_objectives(network: Network, files: dict[int, Path]) -> list[Objective]:
     """Every agent's objective: from its file, from synthetic data, or from no data at all."""
-    objectives = []
-    for agent in network.agents:
-        if network.synthetic and agent not in files:
-            data = make_data(network, agent)
-        else:
-            data = load_data(files.get(agent) or network.data_file(agent))
-        objectives.append(build_objective(network.objective.kind, network.objective.options, data))
-    return objectives
+    kind, options = network.objective.kind, network.objective.options
+    return [build_objective(kind, options, find_data(network, agent, files)) for agent in network.agents]
+
+
+def find_data(network: Network, agent: int, files: Mapping[int, Path]) -> Data:
+    if network.synthetic and agent not in files:
+        return make_data(network, agent)
+    return load_data(files.get(agent) or network.data_file(agent))
 
 
 def solve(objectives: Sequence[Objective], noise_sum: Floats | float = 0.0) -> Floats:

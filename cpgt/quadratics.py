@@ -25,10 +25,13 @@ class Curvature(NamedTuple):
 def _affine(objective: Objective) -> tuple[Floats, Floats]:
     """Gradient at 0, and Hessian."""
     dimension = objective.dimension
-    points = np.concatenate([np.zeros((1, dimension)), np.eye(dimension), np.ones((1, dimension))])
+    other = np.linspace(
+        -1.7, 2.3, dimension
+    )  # not of zeros and ones, or every separable f would look quadratic
+    points = np.concatenate([np.zeros((1, dimension)), np.eye(dimension), other[None]])
     constant, *columns, control = objective.gradient(points)
     hessian = np.array(columns) - constant
-    if not np.allclose(constant + hessian.sum(axis=0), control, rtol=1e-9, atol=1e-9 * np.abs(hessian).max()):
+    if not np.allclose(constant + other @ hessian, control, rtol=1e-9, atol=1e-9 * np.abs(hessian).max()):
         raise ValueError("an objective that is not quadratic; solve for each limit with cpgt.problem.solve")
     return constant, (hessian + hessian.T) / 2
 

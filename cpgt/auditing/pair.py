@@ -1,0 +1,135 @@
+"""Two adjacent problems, as unlike as the adjacency allows, and exactly how unlike they look.
+
+"function": f and f + <v, x> with |v| = delta. "record": one entry of the data's b is another, so that the
+gradient changes by delta.
+
+With x^a and y^a held fixed the two states differ by Dx(k), Dy(k), which for a quadratic f depend on nothing
+that is random:
+
+    Dx(0) = 0, Dy(0) = v, Dx(k+1) = -alpha Dy(k), Dy(k+1) = H (Dx(k+1) - Dx(k))
+
+The log-likelihood ratio of any x^a, y^a is at most sum_k |Dx(k)|_1 / t_x + |Dy(k)|_1 / t_y, and some attain
+it: this is the exact privacy loss of the pair. Where nothing is compressed, x^a and y^a are on the wire.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agent.errors import InputError
+from agent.objectives import Data, Objective, build_objective
+from cpgt.network import Network
+from cpgt.quadratics import hessians
+
+Floats = NDArray[np.float64]
+STARTS, STEPS = 16, 50
+
+
+class Shifted:
+    """f(x) + <v, x>."""
+
+    def __init__(self, objective: Objective, v: Floats) -> None:
+        self.dimension = objective.dimension
+        self._objective, self._v = objective, v
+
+    def gradient(self, x: Floats) -> Floats:
+        return self._objective.gradient(x) + self._v
+
+
+@dataclass(frozen=True, eq=False)
+class Pair:
+    """What an agent's problem may be, and v = grad second - grad first at 0."""
+
+    first: Objective
+    second: Objective
+    v: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class Divergence:
+    """How the states of a pair come apart: (K, d, d) matrices that take v to Dx(k) / t_x and Dy(k) / t_y."""
+
+    x: Floats
+    y: Floats
+
+    def loss(self, v: Floats) -> float:
+        """The exact privacy loss of the pair with this v."""
+        return float(np.abs(self.x @ v).sum() + np.abs(self.y @ v).sum())
+
+    def worst(self, delta: float, rng: np.random.Generator) -> Floats:
+        """A v of length delta that loses much: ascent on a convex function, from several starts."""
+        both, d = np.concatenate([self.x, self.y]), self.x.shape[-1]
+        starts = [np.ones(d), *rng.choice([-1.0, 1.0], (STARTS - 1, d))]
+        found = [_ascend(both, start) for start in starts]
+        best: Floats = delta * max(found, key=self.loss)
+        return best
+
+
+def _ascend(matrices: Floats, v: Floats) -> Floats:
+    for _ in range(STEPS):
+        uphill = np.einsum("kij,ki->j", matrices, np.sign(matrices @ v))
+        length = np.linalg.norm(uphill)
+        v = uphill / length if length else v
+    return v / np.linalg.norm(v)
+
+
+def divergence(objective: Objective, alpha: float, scales: Floats) -> Divergence | None:
+    """For scales of shape (K, 2); None where f is not quadratic, or a channel has no noise."""
+    if not (scales > 0).all():
+        return None
+    try:
+        H = hessians([objective])[0]
+    except ValueError:
+        return None
+    x, y, before = [np.zeros_like(H)], [np.eye(len(H))], np.zeros_like(H)
+    for _ in range(len(scales) - 1):
+        after = -alpha * y[-1]
+        y.append(H @ (after - before))
+        x.append(after)
+        before = after
+    return Divergence(np.stack(x) / scales[:, :1, None], np.stack(y) / scales[:, 1:, None])
+
+
+def function_pair(
+    objective: Objective, known: Divergence | None, delta: float, rng: np.random.Generator
+) -> Pair:
+    d = objective.dimension
+    v = known.worst(delta, rng) if known else np.full(d, delta / np.sqrt(d))
+    return Pair(objective, Shifted(objective, v), v)
+
+
+def record_pair(network: Network, data: Data, delta: float, rng: np.random.Generator) -> Pair:
+    """One entry of b, that of the record with the largest gradient, is changed as far as delta allows."""
+    if "b" not in data:
+        raise InputError("record adjacency is audited by changing an entry of the data's b; there is no b")
+    kind, options = network.objective.kind, network.objective.options
+    first = build_objective(kind, options, data)
+    best = Pair(first, first, np.zeros(first.dimension))
+    for record in range(len(data["b"])):
+        unit = _gap(
+            first, build_objective(kind, options, _changed(data, record, 1.0)), np.zeros(first.dimension)
+        )
+        if not np.any(unit):
+            continue
+        second = build_objective(kind, options, _changed(data, record, delta / float(np.linalg.norm(unit))))
+        v = _gap(first, second, np.zeros(first.dimension))
+        best = max(best, Pair(first, second, v), key=lambda pair: float(np.abs(pair.v).sum()))
+    if not np.any(best.v):
+        raise InputError("record adjacency: no entry of the data's b changes this objective's gradient")
+    for x in rng.normal(size=(8, first.dimension)):
+        if np.linalg.norm(_gap(first, best.second, x)) > delta * (1 + 1e-9):
+            raise InputError("changing an entry of b changes the gradient by more than delta somewhere")
+    return best
+
+
+def _changed(data: Data, record: int, by: float) -> Data:
+    b = np.array(data["b"], dtype=np.float64)
+    b[record] += by
+    return {**data, "b": b}
+
+
+def _gap(first: Objective, second: Objective, x: Floats) -> Floats:
+    return second.gradient(x) - first.gradient(x)

@@ -1,0 +1,140 @@
+"""Which noise spends a given epsilon with the least error, and what another epsilon or another K would give.
+
+In K rounds, noise s_x q^k and s_y q^k spends  sqrt(d) (X / s_x + Y / s_y)  and costs  s_x^2 R_x + s_y^2 R_y
+in mean square; X and Y come from the account, R_x and R_y from the forecast, all functions of q and K.
+For given q the best split is s_x : s_y = (X / R_x)^(1/3) : (Y / R_y)^(1/3); q itself is searched.
+
+Noise on x moves no limit, so in a long run R_x is nearly 0 and s_x would grow without end. Some of the budget
+is kept for x: noise far larger than the states costs accuracy in floating point and gains nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize_scalar
+
+from agent.account import Account, Terms, epsilon_after
+from agent.errors import InputError
+from agent.noise import GRID, LaplaceNoise
+from cpgt.planning.forecast import Response
+from cpgt.promise import with_noise
+
+Floats = NDArray[np.float64]
+LEAST_SHARE_OF_X = 0.01
+UNPAYABLE = 1e100
+BELOW = 1e-9
+DECAYS = tuple(1.0 - 10.0 ** float(exponent) for exponent in np.linspace(math.log10(0.95), -4, 48))
+LADDER_EPSILON = (0.25, 0.5, 1.0, 2.0, 4.0)
+LADDER_ROUNDS = (1 / 16, 0.25, 0.5, 1.0, 2.0)
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Noise that spends `epsilon` in `rounds` rounds; `error` is the root mean square of x(K) - x*."""
+
+    epsilon: float
+    rounds: int
+    s_x: float
+    s_y: float
+    q: float
+    error: float
+
+
+class Market:
+    """What noise costs in privacy and in error, for one network."""
+
+    def __init__(self, terms: Terms, response: Response, floor: float | None = None) -> None:
+        """`floor` is the network's, where it names one; else the noise has its own."""
+        self._terms, self._response, self._floor = terms, response, floor
+        self._prices = lru_cache(maxsize=64)(self._prices_of)
+
+    def best(self, epsilon: float, rounds: int, decays: Iterable[float] = DECAYS) -> Choice:
+        """The best of these q."""
+        found = [self._with_decay(q, epsilon, rounds) for q in decays]
+        return min(found, key=lambda choice: choice.error)
+
+    def refined(self, epsilon: float, rounds: int) -> Choice:
+        """The best q of all, and scales that spend exactly epsilon with lattice and floor in the account."""
+        lattice = self._lattice(rounds)
+        if epsilon <= lattice:
+            raise InputError(
+                f"epsilon = {epsilon:g} is too little for {rounds} rounds: the lattice costs {lattice:.2g}"
+            )
+        near = DECAYS.index(self.best(epsilon, rounds).q)
+        low, high = DECAYS[max(near - 1, 0)], DECAYS[min(near + 1, len(DECAYS) - 1)]
+        found = minimize_scalar(
+            lambda q: self._with_decay(q, epsilon, rounds).error, bounds=(low, high), method="bounded",
+            options={"xatol": 1e-3 * (high - low)},
+        )  # fmt: skip
+        return self._exactly(self._with_decay(float(found.x), epsilon, rounds))
+
+    def frontier(self, epsilon: float, rounds: int, chosen: Choice) -> list[Choice]:
+        """The best error for less and more of both. Rounds beyond what the forecast covers are left out."""
+        ladder = sorted({max(1, round(rounds * factor)) for factor in LADDER_ROUNDS})
+        return [
+            chosen if (factor, k) == (1.0, rounds) else self.best(epsilon * factor, k)
+            for factor in LADDER_EPSILON
+            for k in ladder
+            if k <= self._response.rounds
+        ]
+
+    def _with_decay(self, q: float, epsilon: float, rounds: int) -> Choice:
+        spent_x, spent_y, cost_x, cost_y = (float(part[rounds]) for part in self._prices(q))
+        if not spent_x + spent_y < UNPAYABLE:
+            return Choice(epsilon, rounds, math.inf, math.inf, q, math.inf)
+        scales = _split(spent_x, spent_y, cost_x, cost_y, epsilon - self._lattice(rounds))
+        error = math.sqrt(self._response.start[rounds] + scales[0] ** 2 * cost_x + scales[1] ** 2 * cost_y)
+        return Choice(epsilon, rounds, *scales, q, error if math.isfinite(error) else math.inf)
+
+    def _prices_of(self, q: float) -> tuple[Floats, ...]:
+        """X, Y, R_x, R_y by number of rounds."""
+        return (*self._spending(q), *self._response.unit_costs(q))
+
+    def _spending(self, q: float) -> tuple[Floats, Floats]:
+        """sqrt(d) X and sqrt(d) Y after 0, 1, 2, ... rounds: epsilon is linear in 1 / s_x and 1 / s_y."""
+        unit = replace(self._terms, s_x=1.0, s_y=1.0, q=q, floor=0.0, grid=0.0)
+        both, less_y = (_spent(terms, self._response.rounds) for terms in (unit, replace(unit, s_y=2.0)))
+        with np.errstate(all="ignore"):  # what is infinite is not payable, by whatever name
+            return 2 * less_y - both, 2 * (both - less_y)
+
+    def _exactly(self, choice: Choice) -> Choice:
+        """The scales are right but for the floor: what it saves is given back."""
+        for _ in range(20):
+            noise = LaplaceNoise((choice.s_x, choice.s_y), choice.q, self._floor)
+            factor = epsilon_after(with_noise(self._terms, noise), choice.rounds).sound / choice.epsilon
+            choice = replace(choice, s_x=choice.s_x * factor, s_y=choice.s_y * factor)
+            if abs(factor - 1) < 1e-12:
+                break
+        grain = 1 + BELOW  # so that rounding never takes an agent above its budget, and out of its last round
+        return replace(choice, s_x=choice.s_x * grain, s_y=choice.s_y * grain)
+
+    def _lattice(self, rounds: int) -> float:
+        return self._terms.dimension * GRID * (2 * rounds - 1)
+
+
+def _spent(terms: Terms, rounds: int) -> Floats:
+    """epsilon after 0 .. rounds rounds. Once another round adds nothing, none will."""
+    account, spent = Account(terms), [0.0]
+    while account.rounds < rounds:
+        account = account.after_next()
+        spent.append(account.epsilon.sound)
+        if spent[-1] in (spent[-2], math.inf):
+            break
+    return np.array(spent + [spent[-1]] * (rounds + 1 - len(spent)))
+
+
+def _split(x: float, y: float, cost_x: float, cost_y: float, epsilon: float) -> tuple[float, float]:
+    """The scales that cost least where x / s_x + y / s_y = epsilon."""
+    pieces = [(amount**2 * cost) ** (1 / 3) for amount, cost in ((x, cost_x), (y, cost_y))]
+    share = pieces[0] / sum(pieces) if sum(pieces) > 0 else 0.5
+    share = min(max(share, LEAST_SHARE_OF_X), 1 - LEAST_SHARE_OF_X)
+    s_y = y / ((1 - share) * epsilon)
+    return (
+        x / (share * epsilon) or s_y
+    ), s_y  # one round alone spends nothing on x, and still needs its noise
