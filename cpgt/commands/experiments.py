@@ -1,0 +1,90 @@
+"""Experiments: runs that are compared with each other and with the paper. Whoever runs them sees it all."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from cpgt.commands import options
+
+
+@click.command()
+@click.argument("network")
+@click.option("--compare", "specs", metavar="KIND:OPTION=VALUE,...", help="Other compressors, side by side.")
+@click.option("--target", type=click.FloatRange(0, 1, min_open=True, max_open=True), default=1e-6,
+              show_default=True, help="The relative residual to count bytes up to.")  # fmt: skip
+@click.option("--tune", is_flag=True, help="Give the uncompressed network the step size that suits it best.")
+@click.option("--seed", type=int, default=1, show_default=True, help="Of the noise. NOT PRIVATE.")
+@options.rounds
+@options.out
+@options.change
+@options.quiet
+def bandwidth(
+    network: str, specs: str | None, target: float, tune: bool, seed: int, rounds: int | None,
+    out: Path | None, overrides: tuple[str, ...], quiet: bool,
+) -> None:  # fmt: skip
+    """Measure what NETWORK sends, compressed and uncompressed, and when compression pays. NOT PRIVATE."""
+    from rich.console import Console
+
+    from cpgt.bandwidth.command import compare_bandwidth
+
+    model = options.load(network, overrides, rounds)
+    compare_bandwidth(
+        model, options.new_folder(out, f"{model.name}-bandwidth"), Console(quiet=quiet),
+        specs=specs, target=target, tune=tune, seed=seed, search=options.own_code(network),
+    )  # fmt: skip
+
+
+@click.command()
+@click.argument("network")
+@click.option("--algorithms", default="", metavar="NAME,NAME,...", help="Which to compare. [all]")
+@click.option("--tune", is_flag=True, help="Choose step sizes by a grid, the same budget for all.")
+@click.option("--target", type=click.FloatRange(min=0, min_open=True), default=1e-3, show_default=True,
+              help="Residual to reach, of the one at the start.")  # fmt: skip
+@options.rounds
+@options.out
+@click.option("--set", "overrides", multiple=True, metavar="[NAME:]KEY.PATH=VALUE",
+              help="Change a key of the network, for all algorithms or for one.")  # fmt: skip
+@click.option("--seed", type=int, default=1, show_default=True, help="Of all randomness. NOT PRIVATE.")
+@options.quiet
+def compare(
+    network: str, algorithms: str, tune: bool, target: float, rounds: int | None, out: Path | None,
+    overrides: tuple[str, ...], seed: int, quiet: bool,
+) -> None:  # fmt: skip
+    """Run NETWORK by several algorithms, every agent a process: residual against rounds, bytes and time."""
+    from rich.console import Console
+
+    from cpgt.comparison.compare import compare as make
+    from cpgt.comparison.report import Question
+    from cpgt.comparison.variants import read_algorithms, split_overrides, variant
+
+    kinds = read_algorithms(algorithms)
+    common, own = split_overrides(overrides, kinds)
+    model = options.load(network, tuple(common), rounds)
+    variants = {kind: variant(model, kind, own[kind]) for kind in kinds}
+    search = options.own_code(network)
+    folder = options.new_folder(out, f"compare-{model.name}")
+    make(variants, Question(target, seed, tune, search), folder, Console(quiet=quiet))
+    click.echo(f"files: {folder}")
+
+
+@click.command()
+@options.out
+@click.option("--trials", type=click.IntRange(min=2), default=1000, show_default=True,
+              help="Independent runs to average over.")  # fmt: skip
+@click.option("--seed", type=int, default=1, show_default=True, help="Of all randomness. NOT PRIVATE.")
+@options.quiet
+def reproduce(out: Path | None, trials: int, seed: int, quiet: bool) -> None:
+    """Make the paper's figures and tables again, with the numbers behind them, and check them."""
+    from rich.console import Console
+
+    from cpgt.paper.reproduce import reproduce as make
+
+    folder = options.new_folder(out, "reproduce")
+    failed = [check for check in make(folder, trials, seed, Console(quiet=quiet)) if not check.passed]
+    click.echo(f"files: {folder}")
+    for check in failed:
+        click.echo(f"Error: does not hold: {check.name}: {check.detail}", err=True)
+    sys.exit(1 if failed else 0)

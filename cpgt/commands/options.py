@@ -1,0 +1,50 @@
+"""Options that several commands share, and what they do with them."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from cpgt.network import Network
+
+change = click.option(
+    "--set", "overrides", multiple=True, metavar="KEY.PATH=VALUE", help="Change a key of the network."
+)
+rounds = click.option("--rounds", type=click.IntRange(min=1), help="Number of rounds, instead of the file's.")
+out = click.option("--out", type=click.Path(file_okay=False, path_type=Path), help="Folder for the results.")
+seed = click.option("--seed", type=int, help="Repeatable randomness, for experiments. NOT PRIVATE.")
+observe = click.option(
+    "--observe", is_flag=True, help="Write x, y and noise of agents to files. NOT PRIVATE."
+)
+POSITIVE = click.FloatRange(min=0, min_open=True)
+quiet = click.option("--quiet", is_flag=True, help="No progress, no tables.")
+
+
+def load(network: str, overrides: tuple[str, ...], rounds: int | None) -> Network:
+    from cpgt.network import load_network
+
+    return load_network(network, [*overrides, *([] if rounds is None else [f"rounds={rounds}"])])
+
+
+def own_code(network: str) -> Path:
+    """Where a MODULE:FACTORY of the user's own would be; it can be imported from there from now on."""
+    search = Path(network).absolute().parent if Path(network).exists() else Path.cwd()
+    sys.path.insert(0, str(search))
+    return search
+
+
+def new_folder(out: Path | None, name: str) -> Path:
+    """A folder that is empty or new: results of an earlier run are never mixed or overwritten."""
+    folder = out or Path("runs") / f"{name}-{time.strftime('%Y%m%d-%H%M%S')}"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if any(folder.iterdir()):
+            raise click.ClickException(f"{folder} is not empty: choose another --out, nothing is overwritten")
+    except OSError as error:
+        raise click.ClickException(f"cannot write into {folder}: {error.strerror}") from None
+    return folder

@@ -1,0 +1,115 @@
+"""What a network promises, and whether it keeps it."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from cpgt.commands import options
+
+if TYPE_CHECKING:
+    from agent.budget import Adjacency
+
+_delta = click.option(
+    "--delta", type=click.FloatRange(min=0, min_open=True),
+    help="By how much two adjacent problems' gradients differ, in the 2-norm. [the file's, or 1]",
+)  # fmt: skip
+_adjacency = click.option(
+    "--adjacency", type=click.Choice(["function", "record"]),
+    help="Whether by a constant, or anyhow up to delta, as for a record of data. [the file's, or function]",
+)  # fmt: skip
+_smoothness = click.option(
+    "--smoothness", type=click.FloatRange(min=0), metavar="L", help="L, claimed. [the file's, or their own]"
+)
+
+
+@click.command()
+@click.argument("network")
+@click.option("--epsilon", type=click.FloatRange(min=0, min_open=True),
+              help="Choose the noise that spends exactly this with the least error.")  # fmt: skip
+@_delta
+@_adjacency
+@_smoothness
+@options.rounds
+@options.change
+@click.option("--write", type=click.Path(dir_okay=False, path_type=Path),
+              help="Write the network file, with the noise chosen.")  # fmt: skip
+@options.out
+def plan(
+    network: str, epsilon: float | None, delta: float | None, adjacency: Adjacency | None,
+    smoothness: float | None, rounds: int | None, overrides: tuple[str, ...], write: Path | None,
+    out: Path | None,
+) -> None:  # fmt: skip
+    """Say what to expect of NETWORK before it runs: convergence, epsilon, accuracy, rounds, bytes.
+
+    Whoever plans needs the data, or data like it: nothing is sent. With --out, plan.json and the frontier's
+    figure go to that folder."""
+    import json
+
+    from rich.console import Console
+
+    from cpgt.planning.plan import make_plan
+    from cpgt.planning.report import draw, show
+    from cpgt.problem import build_objectives
+    from cpgt.promise import Promise
+
+    model = options.load(network, overrides, rounds)
+    options.own_code(network)
+    if write and write.exists():
+        raise click.ClickException(f"{write} exists: choose another --write, nothing is overwritten")
+    folder = options.new_folder(out, model.name) if out else None
+    promise = Promise.of(model, delta, adjacency, smoothness)
+    found, planned = make_plan(model, build_objectives(model, {}), promise, epsilon)
+    show(found, Console())
+    if write:
+        write.write_text(planned.to_toml(), encoding="utf-8")
+    if folder:
+        (folder / "plan.json").write_text(json.dumps(found.as_dict(), indent=2) + "\n", encoding="utf-8")
+        if found.frontier:
+            draw(found, folder)
+
+
+@click.command()
+@click.argument("network")
+@_delta
+@_adjacency
+@_smoothness
+@click.option("--agent", "target", type=click.IntRange(min=1), help="Whom to attack. [the largest epsilon]")
+@click.option("--rounds", type=click.IntRange(min=1), default=8, show_default=True,
+              help="Rounds to attack; most is lost in the first.")  # fmt: skip
+@click.option("--trials", type=click.IntRange(min=20), help="Runs of each of two problems. [by size]")
+@click.option("--confidence", type=click.FloatRange(0.5, 1, max_open=True), default=0.99, show_default=True,
+              help="Of the lower bound.")  # fmt: skip
+@click.option("--seed", type=int, default=1, show_default=True, help="Another seed, other runs.")
+@options.change
+@options.out
+def audit(
+    network: str, delta: float | None, adjacency: Adjacency | None, smoothness: float | None,
+    target: int | None, rounds: int, trials: int | None, confidence: float, seed: int,
+    overrides: tuple[str, ...], out: Path | None,
+) -> None:  # fmt: skip
+    """Attack NETWORK as an eavesdropper would: what do the bytes on the wire tell of one agent's problem?
+
+    Runs two adjacent problems many times in this process. The exit code is 1 if more is lost than is claimed.
+    With --out, audit.json goes to that folder."""
+    import json
+
+    from rich.console import Console
+
+    from cpgt.auditing import audit as auditing
+    from cpgt.problem import build_objectives
+    from cpgt.promise import Promise
+
+    model = options.load(network, overrides, rounds)
+    options.own_code(network)
+    folder = options.new_folder(out, model.name) if out else None
+    promise = Promise.of(model, delta, adjacency, smoothness)
+    settings = auditing.Settings(trials, seed, confidence, target)
+    found = auditing.audit(model, build_objectives(model, {}), promise, settings)
+    auditing.show(found, Console())
+    if folder:
+        (folder / "audit.json").write_text(json.dumps(found.as_dict(), indent=2) + "\n", encoding="utf-8")
+    sys.exit(1 if found.violated else 0)

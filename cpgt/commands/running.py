@@ -1,0 +1,176 @@
+"""Running a network: all of it on this machine, or one process of it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import FrameType
+from typing import Any, NoReturn
+
+import click
+
+from cpgt.commands import options
+
+
+@click.command()
+@click.argument("network")
+@options.rounds
+@options.out
+@options.change
+@options.seed
+@options.observe
+@options.quiet
+@click.option("--compare/--no-compare", default=True, help="Also measure an uncompressed twin network.")
+def run(
+    network: str, rounds: int | None, out: Path | None, overrides: tuple[str, ...],
+    seed: int | None, observe: bool, quiet: bool, compare: bool,
+) -> None:  # fmt: skip
+    """Run NETWORK (a file, or the name of one shipped) on this machine, every agent a process."""
+    from rich.console import Console
+
+    from cpgt.experiment import run_here
+    from cpgt.launch import Experiment
+
+    model = options.load(network, overrides, rounds)
+    folder = options.new_folder(out, model.name)
+    experiment = Experiment(seed, observe)
+    console = Console(quiet=quiet)
+    sys.exit(
+        run_here(model, folder, experiment, console, search=options.own_code(network), comparing=compare)
+    )
+
+
+@click.command()
+@click.argument("network")
+@click.option("--bind", default="tcp://127.0.0.1:5555", show_default=True, help="Where agents reach it.")
+@click.option(
+    "--wait",
+    type=click.FloatRange(min=0),
+    help="Seconds to wait for agents to come. [3600; 60 with --launch]",
+)
+@click.option("--launch", is_flag=True, help="Also start all agents, on this machine.")
+@options.rounds
+@options.out
+@options.change
+@options.seed
+@options.observe
+@options.quiet
+def coordinator(
+    network: str, bind: str, wait: float | None, launch: bool, rounds: int | None, out: Path | None,
+    overrides: tuple[str, ...], seed: int | None, observe: bool, quiet: bool,
+) -> None:  # fmt: skip
+    """Coordinate NETWORK: wait for its agents, hold the rounds, count the bytes."""
+    from rich.console import Console
+
+    from cpgt.experiment import coordinate_here
+    from cpgt.launch import Experiment
+
+    if not launch and (seed is not None or observe):
+        raise click.UsageError(
+            "--seed and --observe are for agents: give them to each agent, or use --launch"
+        )
+    model = options.load(network, overrides, rounds)
+    folder = out or options.new_folder(out, model.name)
+    console = Console(stderr=True, quiet=quiet)
+    wait = wait if wait is not None else (60.0 if launch else 3600.0)
+    sys.exit(coordinate_here(model, bind, folder, wait, launch, Experiment(seed, observe), console))
+
+
+@click.command()
+@click.argument("number", type=click.IntRange(min=0))
+@click.option(
+    "--coordinator", required=True, metavar="tcp://HOST:PORT", help="Where the coordinator listens."
+)
+@click.option("--data", type=click.Path(path_type=Path), help="This agent's private .npz file.")
+@click.option("--bind", metavar="tcp://ADDRESS:PORT", help="Where neighbours reach this agent. [a free port]")
+@click.option("--objective", metavar="MODULE:FACTORY", help="Your own objective, if the network names it.")
+@click.option("--patience", type=click.FloatRange(min=0), default=30.0, show_default=True,
+              help="Seconds to wait for a first word of the coordinator.")  # fmt: skip
+@click.option(
+    "--epsilon", type=options.POSITIVE, help="Privacy budget: stop rather than spend more. Needs --delta."
+)
+@click.option(
+    "--delta", type=options.POSITIVE, help="By how much the gradients of adjacent problems may differ."
+)
+@click.option("--adjacency", type=click.Choice(["function", "record"]),
+              help="What adjacent problems are. [function]")  # fmt: skip
+@click.option("--smoothness", type=click.FloatRange(min=0), help="L of your objective. It counts as public.")
+@click.option("--magnitude", type=options.POSITIVE, help="Bound on |x| and |y|, to account for rounding.")
+@options.out
+@options.seed
+@options.observe
+def agent(
+    number: int, coordinator: str, data: Path | None, bind: str | None, objective: str | None,
+    patience: float, out: Path | None, seed: int | None, observe: bool, **claims: Any,
+) -> None:  # fmt: skip
+    """Be agent NUMBER of a network: hold the private data, talk to the coordinator and to neighbours."""
+    from agent.budget import Claims
+    from agent.process import AgentSettings, run_agent
+    from agent.randomness import Randomness, seeded_secret
+    from agent.secret import new_secret
+
+    if claims["epsilon"] is not None and claims["delta"] is None:
+        raise click.UsageError(
+            "--epsilon needs --delta: the coordinator must not choose what it is measured in"
+        )
+    notify, folder = _notifier(number), out or _own_folder(number)
+    signal.signal(signal.SIGTERM, _interrupt)
+    if seed is not None:
+        notify("NOT PRIVATE: a seed was given; anyone who knows it can take the noise off")
+    if observe:
+        notify("NOT PRIVATE: states are observed; x, y and noise are written to a file")
+    if str(Path.cwd()) not in sys.path:
+        sys.path.insert(0, str(Path.cwd()))  # where a MODULE:FACTORY of the user's own would be
+    run_agent(
+        AgentSettings(
+            agent=number,
+            coordinator=coordinator,
+            randomness=Randomness(new_secret(folder) if seed is None else seeded_secret(seed, number)),
+            data=data,
+            bind=bind,
+            trusted_code=objective,
+            observe=folder if observe else None,
+            folder=folder,
+            claims=Claims(**claims),
+            patience=patience,
+        ),
+        notify,
+    )
+
+
+@click.command()
+@click.argument("network")
+@click.option(
+    "--out", type=click.Path(file_okay=False, path_type=Path), required=True, help="Folder for the files."
+)
+@options.change
+def data(network: str, out: Path, overrides: tuple[str, ...]) -> None:
+    """Make the synthetic data of NETWORK: OUT/1/data.npz, OUT/2/data.npz, ..., one for each agent."""
+    from cpgt.network import NetworkError
+    from cpgt.problem import write_data
+
+    model = options.load(network, overrides, None)
+    if model.synthetic is None:
+        raise NetworkError(f"{network}: synthetic: is missing; this network's agents bring their own data")
+    for number, path in write_data(model, options.new_folder(out, model.name)).items():
+        click.echo(f"agent {number}: {path}")
+
+
+def _own_folder(number: int) -> Path:
+    """Where an agent keeps what is its own, the secret first of all: a new folder for every run."""
+    return Path("runs") / f"agent-{number}-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}"
+
+
+def _notifier(number: int) -> Callable[[str], None]:
+    def notify(text: str) -> None:
+        click.echo(f"agent {number}: {text}", err=True)
+
+    return notify
+
+
+def _interrupt(_number: int, _frame: FrameType | None) -> NoReturn:
+    raise KeyboardInterrupt
