@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import gc
 import math
-import os
 import socket
 import time
 from collections.abc import Callable
@@ -22,6 +20,7 @@ from agent.books import Books
 from agent.budget import Claims, Spending, open_account
 from agent.errors import AgentError, InputError, PeerError
 from agent.lifecycle import Act, Event, Phase, event_of, step
+from agent.machine import settle
 from agent.objectives import Objective, build_objective, is_code, load_data
 from agent.participant import Meter, Participant
 from agent.randomness import Randomness
@@ -73,7 +72,7 @@ def run_agent(settings: AgentSettings, notify: Callable[[str], None]) -> None:
     """Take part in one run, from Hello to the coordinator's Stop. Raises AgentError when it ends badly."""
     data = load_data(settings.data)
     local = _local_host(settings.coordinator)
-    _settle()
+    settle()
     with zmq.Context[zmq.Socket[bytes]]() as context:
         try:
             carrier = ZmqCarrier(context, settings.bind or f"tcp://{local}:*")
@@ -388,14 +387,6 @@ class _Shell:
         if text and text != self._last_note:
             self.notify(text)
         self._last_note = text
-
-
-def _settle() -> None:
-    """Rounds are many and short: no garbage collection need look at what is here to stay, and the scheduler
-    should aim at throughput rather than give way at every message."""
-    gc.freeze()
-    if hasattr(os, "SCHED_BATCH"):
-        os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
 
 
 class _Left(Exception):  # noqa: N818  # not an error

@@ -9,6 +9,7 @@ from functools import partial
 import numpy as np
 
 from agent.compressors import Quantizer
+from agent.machine import keep_memory
 from agent.randomness import Label, Randomness, fresh_secret, unit_uniform
 from wire.payloads import decode, encode
 from wire.vectors import Floats, Quantized
@@ -33,6 +34,7 @@ def encoding() -> None:
     print(
         "         d  bits   quantize   (rounding)   encode   encode/quantize   decode+fold   non-zero   bytes"
     )
+    keep_memory()
     rng, randomness = np.random.default_rng(1), Randomness(fresh_secret())
     for dimension in (1_000, 100_000, 1_000_000):
         v, shape = rng.standard_normal((CHANNELS, dimension)), (1, CHANNELS, dimension)
