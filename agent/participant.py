@@ -192,7 +192,9 @@ class Participant:
             yield self._mixing[:, i : i + 1], message
 
     def _diverged(self) -> DivergedError:
+        alpha, gamma = self._algorithm.alpha, self._algorithm.gamma
+        mixing = f" or algorithm.gamma (now {gamma:g})" if gamma < 1 else ""  # many have none but 1
         return DivergedError(
             f"diverged: the state is no longer finite in round {self.round}; lower algorithm.alpha "
-            f"(now {self._algorithm.alpha:g}) or algorithm.gamma (now {self._algorithm.gamma:g})"
+            f"(now {alpha:g}){mixing}"
         )

@@ -9,21 +9,25 @@ from agent.algorithms import ALGORITHMS, Family
 
 
 def show_algorithms(console: Console) -> None:
-    columns = ("source", "channels", "compresses", "private", "limit", "parameters")
-    table = Table(Column("algorithm", no_wrap=True), *columns, show_lines=True)
+    """Three columns of a few lines each: a terminal of 80 characters holds no more."""
+    first, second = (Column(words, no_wrap=True) for words in ("algorithm\nsource", "messages"))
+    table = Table(first, second, "limit\nparameters", show_lines=True)
     for name, family in ALGORITHMS.items():
-        table.add_row(name, family.source, *_traits(family), family.limit, ", ".join(parameters(family)))
-    console.print(table)
+        purpose = f"{family.limit}\n{', '.join(parameters(family))}"
+        table.add_row(f"[bold]{name}[/]\n{family.source}", _messages(family), purpose)
+    console.print(table, highlight=False)
     console.print(
         "An algorithm is private as far as it adds noise; without noise (noise.s_x, noise.s_y = 0) none is.",
         highlight=False,
     )
 
 
-def _traits(family: Family) -> tuple[str, str, str]:
-    sends = "1: x" if family.make.channels == 1 else "2: x, y"
-    own = "its own quantizer" if family.quantizes else "no"
-    return sends, "yes" if family.takes_compressor else own, "by noise" if family.adds_noise else "NO"
+def _messages(family: Family) -> str:
+    channels = "channels    1: x" if family.make.channels == 1 else "channels    2: x, y"
+    own = "by its own" if family.quantizes else "no"
+    compresses = "yes" if family.takes_compressor else own
+    private = "by noise" if family.adds_noise else "NO"
+    return f"{channels}\ncompresses  {compresses}\nprivate     {private}"
 
 
 def parameters(family: Family) -> list[str]:

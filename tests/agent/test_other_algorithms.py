@@ -8,7 +8,7 @@ import pytest
 
 import cpgt
 from agent.algorithms import ALGORITHMS, Algorithm, Limit, start_point
-from agent.errors import InputError
+from agent.errors import DivergedError, InputError
 from agent.quantizers import UnbiasedQuantizer
 from agent.randomness import Randomness, seeded_secret
 from cpgt.problem import build_objectives, solve
@@ -431,6 +431,13 @@ def test_the_public_result_is_what_the_neighbours_were_told(kind: str) -> None:
     result = cpgt.run(network, PROBLEM.objectives, rounds=1, seed=SEED)
     damping = getattr(algorithm, "damping_x", 1.0)
     np.testing.assert_allclose(result.references[0], damping * sent, rtol=1e-15)
+
+
+@pytest.mark.parametrize("kind", ["extra", "gradient-descent", "quantized-gradient-tracking"])
+def test_divergence_names_what_to_lower(kind: str) -> None:
+    network = network_of(kind, alpha=20.0, rounds=4000)
+    with pytest.raises(DivergedError, match=r"in round \d+; lower algorithm\.alpha \(now 20\)$"):
+        cpgt.run(network, PROBLEM.objectives, seed=SEED)
 
 
 @pytest.mark.parametrize("kind", ["extra", "gradient-descent", "choco", "gradient-tracking"])

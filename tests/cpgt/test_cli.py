@@ -80,11 +80,14 @@ def test_an_agent_process_does_not_load_what_it_does_not_need() -> None:
 
 
 def test_every_algorithm_has_its_row() -> None:
-    done = CliRunner(env={"COLUMNS": "200"}).invoke(main, ["algorithms"])
+    done = CliRunner(env={"COLUMNS": "80"}).invoke(main, ["algorithms"])
     assert done.exit_code == 0
-    rows = [line for line in done.output.splitlines() if line.startswith("│")]
+    assert max(map(len, done.output.splitlines())) <= 80
+    rows = dict(zip(ALGORITHMS, done.output.split("├─"), strict=True))
     for name, family in ALGORITHMS.items():
-        (row,) = (line for line in rows if line.split()[1] == name)
-        assert family.source in row
-        assert ("NO" in row.split()) == (not family.adds_noise)
-    assert "Liao et al. 2022" in done.output
+        words = " ".join(rows[name].replace("│", " ").split())
+        assert name in words
+        assert family.source in words
+        assert ("private NO" in words) == (not family.adds_noise)
+        assert all(option in words for option in ("alpha", *family.options))
+    assert "damping_x" in rows["compressed-gradient-tracking"]
