@@ -24,6 +24,7 @@ from wire.messages import decode_data, encode_envelope
 from wire.payloads import decoder, encode
 from wire.vectors import Vectors
 
+NOBODY = -1
 SMALL = 8192  # coordinates of a round's messages: up to here, numpy's cost per call is what counts
 
 
@@ -124,10 +125,12 @@ class Participant:
             frame = receive()
             if frame is None:
                 idle()
-            elif frame[1:start] == this_round and frame[0] in received and frame[0] not in here:
+                continue
+            sender = frame[0] if frame else NOBODY
+            if frame[1:start] == this_round and sender in received and sender not in here:
                 # nearly all: a neighbour's envelope is the own one but for its first byte; rounds are short
-                here[frame[0]] = frame[start:]
-                received[frame[0]] += len(frame)
+                here[sender] = frame[start:]
+                received[sender] += len(frame)
             else:
                 self._sort_in(frame)
         self._step()

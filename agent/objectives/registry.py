@@ -19,6 +19,8 @@ from agent.objectives.regression import huber, least_squares, ridge
 class Idle:
     """f = 0 in d dimensions: what runs when only the traffic is of interest, so no data is touched."""
 
+    smoothness = 0.0
+
     def __init__(self, dimension: int) -> None:
         self.dimension = dimension
 
