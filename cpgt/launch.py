@@ -63,15 +63,19 @@ def agent_commands(
         command += ["--data", str(data)] if data else []
         command += ["--objective", network.objective.kind] if is_code(network.objective.kind) else []
         command += ["--out", str(agent_folder(out, agent)), *experiment.flags()]
-        if network.synthetic and network.privacy.delta is not None and network.privacy.smoothness is None:
-            command += _known_smoothness(network, agent)
+        command += _known_smoothness(network, agent)
         commands[agent] = command
     return commands
 
 
 def _known_smoothness(network: Network, agent: int) -> list[str]:
     """L of data that was made up from a public seed is no secret, so epsilon need not be either."""
-    data, objective = make_data(network, agent), network.objective
+    objective, privacy = network.objective, network.privacy
+    if not network.synthetic or privacy.delta is None or privacy.smoothness is not None:
+        return []
+    if is_code(objective.kind):
+        return []  # somebody's own code runs in agents only
+    data = make_data(network, agent)
     smoothness = smoothness_of(build_objective(objective.kind, objective.options, data))
     return [] if smoothness is None else ["--smoothness", repr(smoothness)]
 
