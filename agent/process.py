@@ -95,7 +95,8 @@ def run_agent(settings: AgentSettings, notify: Callable[[str], None]) -> None:
             control.send(Failed("interrupted", INTERRUPTED, shell.round))
             raise
         except Exception as error:  # a fault in somebody's objective, or in ours: the others must not wait
-            control.send(Failed(f"{type(error).__name__}: {error}", 1, shell.round))
+            # not what it says: the words of an error may hold data
+            control.send(Failed(f"{type(error).__name__}; its own log says more", 1, shell.round))
             raise
         finally:
             shell.close()

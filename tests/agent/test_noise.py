@@ -1,6 +1,7 @@
 """The noise is discrete Laplace on a lattice of public steps; each agent's and channel's scale is s q^k."""
 
 import math
+from decimal import Decimal, localcontext
 from fractions import Fraction
 
 import numpy as np
@@ -12,7 +13,7 @@ from scipy import stats
 import cpgt
 from agent.compressors import Quantizer
 from agent.errors import InputError
-from agent.lattice import BITS, Stream, discrete_laplace
+from agent.lattice import BITS, Stream, _dropped, _rest, discrete_laplace
 from agent.noise import FLOOR, GRID, LEAST_FLOOR, Drawn, LaplaceNoise
 from agent.randomness import Label, Randomness, Source, seeded_secret
 from tests.agent.problems import COMPRESSIONS, Array, Draws, draws_of, make_network
@@ -71,6 +72,25 @@ def test_the_tail_beyond_what_one_word_can_tell() -> None:
     r = math.exp(-1 / 16)
     assert len(tail) > 1000
     assert within((tail - 126).mean(), r / (1 - r), math.sqrt(r) / (1 - r), len(tail))
+
+
+@pytest.mark.parametrize("part", [0.0, 0.25, 0.5, 1.0])
+def test_how_often_a_doubtful_low_part_is_dropped(part: float) -> None:
+    """8 (1 - exp(-u)), counted over all pairs of 1024 evenly spread words: no luck in it."""
+    bits, grid = BITS, np.arange(1024, dtype=np.uint64) << np.uint64(54)
+    low = np.full(1024**2, int(part * (2 ** (bits - 3) - 1)), dtype=np.uint64)
+    pairs = np.concatenate([np.repeat(grid, 1024), np.tile(grid, 1024)])
+    found = _dropped(lambda _number: pairs, low, bits).mean()
+    assert found == pytest.approx(-8 * math.expm1(-part / 8), abs=3 / 1024)
+
+
+def test_the_series_is_summed_to_the_last_place() -> None:
+    """Against exp in 60 digits: (exp(-u) - 1 + u) / u^2."""
+    with localcontext() as context:
+        context.prec = 60
+        for u in (0.125, 0.1, 0.05, 1e-3, 1e-8):
+            wanted = ((-Decimal(u)).exp() - 1 + Decimal(u)) / Decimal(u) ** 2
+            assert float(_rest(np.array([u]))[0]) == pytest.approx(float(wanted), rel=4e-16 * 2)
 
 
 def test_the_full_lattice_is_laplace_in_the_large_and_uniform_in_the_small() -> None:

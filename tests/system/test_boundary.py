@@ -19,6 +19,7 @@ import msgpack
 import numpy as np
 import psutil
 import pytest
+import zmq
 
 from agent.algorithms import CHANNELS, X
 from agent.randomness import Randomness
@@ -27,7 +28,17 @@ from cpgt.problem import make_data
 from tests.system.conftest import Commands, until
 from tests.system.tap import Tap, free_port, ready_properties, zmtp_frames
 from wire.carriers import NAME_PREFIX
-from wire.messages import Finished, FromAgent, Report, decode_control, encode_control, encode_data
+from wire.control import ControlServer
+from wire.messages import (
+    Failed,
+    Finished,
+    FromAgent,
+    Plan,
+    Report,
+    decode_control,
+    encode_control,
+    encode_data,
+)
 from wire.payloads import decoder
 
 # What may leave an agent, and why.
@@ -278,3 +289,37 @@ def check_nothing_private(tapped: Tapped, messages: dict[int, list[np.ndarray[An
 def patterns(array: np.ndarray[Any, Any]) -> set[bytes]:
     values = np.unique(array[array != 0].astype(np.float64))
     return {number.tobytes() for order in ("<f8", ">f8") for number in values.astype(order)}
+
+
+LEAK = """
+class Leak:
+    dimension = 2
+
+    def gradient(self, x):
+        raise ValueError("patient 4711 is not a number")
+
+
+def make(data):
+    return Leak()
+"""
+
+
+def test_the_words_of_an_error_stay_at_home(cpgt: Commands, tmp_path: Path) -> None:
+    """Whatever an objective says when it fails may be made of data. The owner's log has it, nobody else."""
+    (tmp_path / "leak.py").write_text(LEAK)
+    parameters = {**load_network("paper").parameters(1), "objective": {"kind": "leak:make"}}
+    with zmq.Context[zmq.Socket[bytes]]() as context:
+        server = ControlServer(context, "tcp://127.0.0.1:*")
+        try:
+            agent = cpgt.start("agent", "1", "--coordinator", server.endpoint, "--objective", "leak:make")
+            hello = server.receive(30_000)
+            assert hello
+            server.send(hello[0], Plan(1, {}, {1: 1.0}, 10, 10, 30.0, parameters))
+            failed = server.receive(30_000)
+        finally:
+            server.close()
+    _, errors = agent.communicate(timeout=20)
+    assert agent.returncode == 1
+    assert "4711" in errors
+    assert failed
+    assert decode_control(failed[1]) == Failed("ValueError; its own log says more", 1, 0)

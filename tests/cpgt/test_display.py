@@ -1,0 +1,15 @@
+"""What the live display says of privacy: the most that any agent has told to have spent."""
+
+from coordinator.session import Phase
+from cpgt.display import _epsilon
+from tests.coordinator.test_session import Run
+from wire.messages import Spent
+
+
+def test_epsilon_of_the_agent_that_spent_most() -> None:
+    run = Run().to(Phase.RUNNING)
+    assert _epsilon(run.session) == ""
+    run.hears(2, Spent(0, [0.25, 0.5], None, None))
+    run.hears(3, Spent(0, [0.25], None, None))
+    run.hears(1, Spent(0, [], 1.0, 30))  # one that does not tell
+    assert _epsilon(run.session) == "epsilon 0.5 (agent 2)"
