@@ -28,6 +28,10 @@ class Promise:
     smoothness: float | None = None
     magnitude: float | None = None
 
+    def __post_init__(self) -> None:
+        if self.adjacency == "record" and self.smoothness is None:
+            raise InputError("record adjacency needs an L for all data there might be: say --smoothness L")
+
     @classmethod
     def of(
         cls, network: Network, delta: float | None, adjacency: Adjacency | None, smoothness: float | None

@@ -31,7 +31,7 @@ UNPAYABLE = 1e100
 BELOW = 1e-9
 DECAYS = tuple(1.0 - 10.0 ** float(exponent) for exponent in np.linspace(math.log10(0.95), -4, 48))
 LADDER_EPSILON = (0.25, 0.5, 1.0, 2.0, 4.0)
-LADDER_ROUNDS = (1 / 16, 0.25, 0.5, 1.0, 2.0)
+LADDER_ROUNDS = (1 / 32, 1 / 16, 0.25, 1.0, 2.0)
 
 
 @dataclass(frozen=True)

@@ -117,9 +117,7 @@ def _remarks(plan: Plan) -> list[str]:
 
 def _frontier(plan: Plan) -> Table:
     rounds = sorted({choice.rounds for choice in plan.frontier})
-    table = Table(
-        "epsilon", *(f"{k:,} rounds" for k in rounds), title="least expected error |x(K) - x*|, rms"
-    )
+    table = Table("epsilon", *(f"K = {k:,}" for k in rounds), title="least expected error |x(K) - x*|, rms")
     for epsilon, row in _by_epsilon(plan.frontier).items():
         found = {choice.rounds: choice for choice in row}
         table.add_row(f"{epsilon:g}", *(f"{found[k].error:.4g}" if k in found else "" for k in rounds))
@@ -139,6 +137,8 @@ def draw(plan: Plan, folder: Path) -> None:
         for i, k in enumerate(sorted({choice.rounds for choice in plan.frontier})):
             row = sorted((c for c in plan.frontier if c.rounds == k), key=lambda c: c.epsilon)
             axes.loglog([c.epsilon for c in row], [c.error for c in row], label=f"{k:,} rounds", **marked(i))
+        axes.set_xticks([c.epsilon for c in row], [f"{c.epsilon:g}" for c in row])
+        axes.minorticks_off()
         axes.axhline(plan.accuracy.start_rms, color="0.5", linewidth=1)
         axes.annotate("the start", (row[0].epsilon, plan.accuracy.start_rms), fontsize=8, va="bottom")
         axes.set_xlabel("epsilon (sound)")

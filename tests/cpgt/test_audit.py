@@ -85,7 +85,7 @@ def test_the_sound_epsilon_is_not_exceeded(name: str, overrides: list[str]) -> N
 def test_one_record_changed() -> None:
     network = load_network("paper-diadsp", ["noise.s_x=1", "noise.s_y=1", "noise.q=0.8", "rounds=3"])
     objectives = build_objectives(network, {})
-    found = audit(network, objectives, Promise(0.5, "record"), Settings(trials=60, agent=3))
+    found = audit(network, objectives, Promise(0.5, "record", smoothness=2.0), Settings(trials=60, agent=3))
     assert found.agent == 3 and found.exact is not None
     assert found.bound.epsilon <= found.exact < found.claimed.sound
 
@@ -240,8 +240,10 @@ def test_the_command_is_repeatable_and_tells_by_its_exit_code(tmp_path: Path) ->
     ("arguments", "word"),
     [
         ("--agent 9", "agents 1..6"),
+        ("--adjacency record", "--smoothness"),
+        ("--smoothness 0.1", "claim a larger one"),
         (
-            "--adjacency record --set objective.kind=idle --set objective.dimension=10",
+            "--adjacency record --smoothness 1 --set objective.kind=idle --set objective.dimension=10",
             "no entry of the data's b",
         ),
     ],

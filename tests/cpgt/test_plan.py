@@ -184,7 +184,7 @@ def test_more_budget_is_never_worse() -> None:
     for choice in plan.frontier:
         assert choice.s_x > 0 and choice.s_y > 0 and choice.q in {*DECAYS, plan.noise["q"]}
         by_rounds.setdefault(choice.rounds, []).append(choice.error)
-    assert set(by_rounds) == {12, 50, 100, 200, 400}
+    assert set(by_rounds) == {6, 12, 50, 200, 400}
     for errors in by_rounds.values():
         assert errors == sorted(errors, reverse=True)
 
