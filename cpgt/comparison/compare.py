@@ -33,7 +33,7 @@ def compare(networks: Mapping[str, Network], question: Question, out: Path, cons
     objectives = build_objectives(first, {})
     optimum = solve(objectives)
     if question.tune:
-        networks = _tuned(networks, objectives, optimum, question, console)
+        networks = tune(networks, objectives, optimum, question, console)
     entries = []
     for kind, network in networks.items():
         with console.status(f"{kind} as processes"):
@@ -44,13 +44,14 @@ def compare(networks: Mapping[str, Network], question: Question, out: Path, cons
     return entries
 
 
-def _tuned(
+def tune(
     networks: Mapping[str, Network],
     objectives: Sequence[Objective],
     optimum: Floats,
     question: Question,
     console: Console,
 ) -> dict[str, Network]:
+    """The same networks with the step sizes that were best on the grid."""
     L = tuning.smoothness(objectives)
     if L is None:
         raise NetworkError(

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from rich.console import Console
 
 import cpgt
 from agent.account import Terms, epsilon_after
@@ -15,7 +16,8 @@ from agent.algorithms import ALGORITHMS
 from agent.errors import InputError
 from cpgt.cli import main
 from cpgt.comparison import tuning
-from cpgt.comparison.compare import reached
+from cpgt.comparison.compare import reached, tune
+from cpgt.comparison.report import Question
 from cpgt.comparison.tuning import BUDGET, Score, Setting
 from cpgt.comparison.variants import read_algorithms, split_overrides, variant
 from cpgt.network import Network, NetworkError
@@ -99,6 +101,21 @@ def test_a_score_is_what_a_run_shows() -> None:
     assert tuning.play(network, optimum, 1e-9, 3).residual == pytest.approx(residual[-1])
     diverging = variant(paper("objective.scale=1.0"), "gradient-tracking")
     assert tuning.play(diverging, optimum, 0.01, 3) == Score(np.inf, np.inf)
+
+
+def test_tuned_networks_have_the_best_setting_of_their_grid() -> None:
+    networks = {kind: variant(paper("rounds=60"), kind) for kind in ("gradient-tracking", "choco")}
+    objectives = build_objectives(networks["choco"], {})
+    optimum, L = solve(objectives), tuning.smoothness(objectives) or 0.0
+    question = Question(target=1e-3, seed=4, tune=True, search=Path.cwd())
+    tuned = tune(networks, objectives, optimum, question, Console(quiet=True))
+    for kind, network in networks.items():
+        scores = []
+        for setting in tuning.grid(kind, L):
+            tried = variant(network, kind, setting.overrides(kind))
+            scores.append((tuning.play(tried, optimum, 1e-3, 5), setting))
+        best = min(scores)[1]
+        assert (tuned[kind].algorithm.alpha, tuned[kind].algorithm.gamma) == best
 
 
 def test_a_setting_as_overrides() -> None:
