@@ -25,6 +25,7 @@ class ProcessRun:
     seconds: Floats  # (K + 1,): when the last agent had reached x(k), since the first one had x(0)
     bytes: dict[str, NDArray[np.int64]]  # layer -> (K + 1,): what all edges together had carried by then
     summary: dict[str, Any]
+    noise: Floats  # (d,): all noise on y, of all agents and rounds: what moves the limit; (0,) without y
 
     @property
     def rounds(self) -> int:
@@ -46,18 +47,20 @@ def run_processes(network: Network, out: Path, seed: int, search: Path | None = 
 
 def read_run(network: Network, out: Path, summary: dict[str, Any]) -> ProcessRun:
     """Traces are large, and private by nature: they do not stay."""
-    states, times = [], []
+    states, times, noises = [], [], []
     for agent in network.agents:
         path = agent_folder(out, agent) / "trace.npz"
         with np.load(path) as trace:
             states.append(trace["x"])
             times.append(trace["time"][:, 0])
+            noises.append(trace["eta_y"].sum(axis=0))
         path.unlink()
     return ProcessRun(
         x=np.stack(states, axis=1),
         seconds=np.max(times, axis=0) - min(clock[0] for clock in times),
         bytes=_bytes_by_round(out / "bytes.csv", len(states[0]) - 1),
         summary=summary,
+        noise=np.sum(noises, axis=0),
     )
 
 

@@ -33,7 +33,8 @@ def measure(contender: Contender, out: Path, target: float, seed: int, search: P
     run = run_processes(network, out, seed, search)
     files = {agent: agent_folder(out, agent) / "data.npz" for agent in network.agents}
     objectives = build_objectives(network, files if network.synthetic else {})
-    distance = np.linalg.norm(run.x - solve(objectives, _noise(network.agents, out)), axis=(1, 2))
+    limit = solve(objectives, run.noise if run.noise.size else 0.0)
+    distance = np.linalg.norm(run.x - limit, axis=(1, 2))
     residual = distance / distance[0]
     reached = np.flatnonzero(residual <= target)
     rounds = int(reached[0]) if len(reached) else None
@@ -64,10 +65,3 @@ def _to_target(
         TCP: float(tcp[rounds]) if counted else None,
         LINK: sizes["per_round"][LINK] * rounds if counted else None,  # headers: the mean of all rounds
     }
-
-
-def _noise(agents: range, out: Path) -> Floats:
-    """All noise on y, of all agents and rounds: what moves the limit."""
-    traces = [np.load(agent_folder(out, agent) / "trace.npz") for agent in agents]
-    total: Floats = np.sum([trace["eta_y"].sum(axis=0) for trace in traces], axis=0)
-    return total if total.size else np.zeros(1)

@@ -66,7 +66,7 @@ def test_linear_curves_pass_and_others_do_not(residual: Any, linear: bool) -> No
     rate, steadiness = convergence.fit(K, residual)
     x = np.ones((len(K), 1, 1))
     curve = convergence.Curve(K, residual, x, rate, steadiness)
-    run = ProcessRun(np.ones((2001, 1, 1)), np.arange(2001.0), {}, {})
+    run = ProcessRun(np.ones((2001, 1, 1)), np.arange(2001.0), {}, {}, np.zeros(0))
     made = convergence.checks({"paper": curve}, {"paper": run})
     assert [check.passed for check in made] == [linear, True]
 
@@ -81,7 +81,7 @@ def test_a_trial_that_differs_from_its_processes_is_found() -> None:
     for error, passed in ((0.0, True), (1e-10, True), (1e-8, False)):
         wire = x.copy()
         wire[730, 1, 1] += error * np.abs(x[730]).max()
-        run = ProcessRun(wire, np.arange(2001.0), {}, {})
+        run = ProcessRun(wire, np.arange(2001.0), {}, {}, np.zeros(0))
         assert convergence.checks({"paper": curve}, {"paper": run})[1].passed == passed
 
 
