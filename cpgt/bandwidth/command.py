@@ -30,7 +30,7 @@ def compare_bandwidth(
     console.print("NOT PRIVATE: states are observed and the noise is seeded, for an experiment", style="red")
     objectives = build_objectives(network, {})
     if tune:
-        console.print("tuning the uncompressed network's step size in this process", highlight=False)
+        console.print("looking, in this process, for what suits the uncompressed network", highlight=False)
         found[-1] = Contender(UNCOMPRESSED, tuned(found[-1].network, objectives, target, seed))
     measured = []
     for i, contender in enumerate(found):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,7 +14,8 @@ from cpgt.network import Choice, Network, NetworkError, apply_overrides, parse_n
 from cpgt.problem import Floats, solve
 
 UNCOMPRESSED = "uncompressed"
-STEPS = tuple(2.0 ** (i / 2) for i in range(-6, 7))  # of alpha: an eighth to eight times, in 13 steps
+STEPS = tuple(2.0 ** (i / 2) for i in range(-4, 5))  # of alpha: a quarter to four times, in 9 steps
+GAMMAS = (0.3, 0.4, 0.5, 0.7, 1.0)
 HOPELESS = 1e3  # a residual from which no run comes back in time
 
 
@@ -44,32 +46,26 @@ def parse_compressor(spec: str) -> Choice:
 
 
 def uncompressed(network: Network) -> Network:
-    """The same algorithm with nothing left out, and so with no reason to be careful: gamma = 1."""
-    algorithm = network.algorithm.model_dump(exclude_none=True)
-    if "gamma" in algorithm:
-        algorithm["gamma"] = 1.0
-    return _with(network, compressor=Choice(kind="identity"), algorithm=algorithm)
+    """The same network with nothing left out."""
+    return _with(network, compressor=Choice(kind="identity"))
 
 
 def tuned(network: Network, objectives: Sequence[Objective], target: float, seed: int) -> Network:
-    """With the step size out of STEPS that needs the fewest rounds to the target, tried in this process."""
-    found: dict[float, tuple[int, Network]] = {}
-    for step in STEPS:
-        alpha = network.algorithm.alpha * step
-        candidate = _with(
-            network, algorithm={**network.algorithm.model_dump(exclude_none=True), "alpha": alpha}
-        )
-        most = min((rounds for rounds, _ in found.values()), default=network.rounds)
-        rounds = _rounds_to(candidate, objectives, target, seed, most)
+    """With the alpha and the gamma of the grid that need the fewest rounds to the target, tried in this
+    process."""
+    best, fewest = None, network.rounds + 1
+    for gamma, step in product(GAMMAS, STEPS):
+        settings = {**network.algorithm.model_dump(), "alpha": network.algorithm.alpha * step, "gamma": gamma}
+        candidate = _with(network, algorithm=settings)
+        rounds = _rounds_to(candidate, objectives, target, seed, fewest - 1)
         if rounds is not None:
-            found[alpha] = (rounds, candidate)
-    if not found:
-        lowest, highest = (network.algorithm.alpha * step for step in (STEPS[0], STEPS[-1]))
+            best, fewest = candidate, rounds
+    if best is None:
         raise NetworkError(
-            f"algorithm.alpha: none of {len(STEPS)} step sizes from {lowest:.3g} to {highest:.3g} reaches "
-            f"{target:g} uncompressed; allow more --rounds"
+            f"algorithm.alpha: none of {len(STEPS)} step sizes around {network.algorithm.alpha:g}, with "
+            f"{len(GAMMAS)} gammas each, reaches {target:g} uncompressed; allow more --rounds"
         )
-    return min(found.values(), key=lambda pair: pair[0])[1]
+    return best
 
 
 def _rounds_to(

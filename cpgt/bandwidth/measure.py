@@ -20,6 +20,7 @@ from cpgt.traffic import LINK, TCP
 class Measured:
     label: str
     alpha: float
+    gamma: float
     residual: Floats  # (K + 1,): |x(k) - x_inf| / |x(0) - x_inf|
     rounds: int | None  # the first k at which it is down to the target
     per_round: dict[str, float | None]  # of all edges
@@ -45,6 +46,7 @@ def measure(contender: Contender, out: Path, target: float, seed: int, search: P
     return Measured(
         label=contender.label,
         alpha=network.algorithm.alpha,
+        gamma=network.algorithm.gamma,
         residual=residual,
         rounds=rounds,
         per_round=sizes["per_round"],

@@ -78,7 +78,8 @@ def sentences(findings: Findings) -> list[str]:
     """Whether it pays, and if not, from where on it would."""
     found = []
     if findings.tuned:
-        found.append(f"uncompressed: alpha = {findings.plain.alpha:.4g}, the best of the grid that was tried")
+        best = f"alpha = {findings.plain.alpha:.4g}, gamma = {findings.plain.gamma:g}"
+        found.append(f"uncompressed: {best}, the best of the grid that was tried")
     for row in findings.measured[:-1]:
         on_link, through_tcp = (saving(findings, row, "to_target", layer) for layer in (LINK, TCP))
         if on_link is None or through_tcp is None:
@@ -124,6 +125,7 @@ def write(findings: Findings, out: Path) -> None:
         {
             "label": row.label,
             "alpha": row.alpha,
+            "gamma": row.gamma,
             "rounds_to_target": row.rounds,
             "per_round": row.per_round,
             "to_target": row.to_target,

@@ -15,7 +15,9 @@ from cpgt.commands import options
 @click.option("--compare", "specs", metavar="KIND:OPTION=VALUE,...", help="Other compressors, side by side.")
 @click.option("--target", type=click.FloatRange(0, 1, min_open=True, max_open=True), default=1e-6,
               show_default=True, help="The relative residual to count bytes up to.")  # fmt: skip
-@click.option("--tune", is_flag=True, help="Give the uncompressed network the step size that suits it best.")
+@click.option(
+    "--tune", is_flag=True, help="Give the uncompressed network the alpha and gamma that suit it best."
+)
 @click.option("--seed", type=int, default=1, show_default=True, help="Of the noise. NOT PRIVATE.")
 @options.rounds
 @options.out

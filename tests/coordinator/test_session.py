@@ -787,7 +787,7 @@ def test_a_budget_known_from_the_start_makes_the_run_shorter() -> None:
     everybody_plays(run, 13)
     for agent in run.agents:
         run.hears(agent, Finished(13, REFERENCE))
-    assert run.is_in(Phase.DONE)
+    assert run.is_in(Phase.TALLYING)
     assert run.session.failure is None
     assert run.session.round == run.session.rounds == 13
 

@@ -107,6 +107,7 @@ def test_tables_are_shown_with_and_without_counts(tmp_path: Path, known: int) ->
     summary: dict[str, Any] = {
         "network": {"name": "two"}, "agents": 2, "dimension": 1, "rounds": 100, "rounds_per_second": None,
         "status": "completed", "residual": {"change": None}, "not_private": [],
+        "privacy": {"claims": {}, "agents": {}, "ended_by": None},
         **ours, "uncompressed": compare(ours, theirs),
     }  # fmt: skip
     saving = summary["uncompressed"]["saving"]
