@@ -2,8 +2,8 @@
 
 Rounds are appended to raw files; at the end, or afterwards by whoever finds the raw files of an agent that
 was killed, they are packed into trace.npz: x and y of shape (K+1, d), eta_y of shape (K, d), and the
-machine's monotonic clock at each state, (K+1, 1), in seconds. An algorithm that exchanges x alone has y and
-eta_y without rows.
+machine's monotonic clock at each state in seconds, (K+1, 1), or fewer for an agent that was killed. An
+algorithm that exchanges x alone has y and eta_y without rows.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from agent.errors import InputError
 
 Floats = NDArray[np.float64]
-ARRAYS = ("x", "time", "y", "eta_y")
+ARRAYS = ("x", "y", "eta_y", "time")
 HEADER = "trace.shape"
 
 
@@ -61,7 +61,7 @@ def pack(folder: Path) -> None:
         raw = np.fromfile(_raw(folder, name))
         width = 1 if name == "time" else dimension
         arrays[name] = raw[: len(raw) // width * width].reshape(-1, width)
-    rounds = min(len(arrays[name]) - (name != "eta_y") for name in ARRAYS[: 2 if channels == 1 else None])
+    rounds = min(len(arrays[name]) - (name != "eta_y") for name in ARRAYS[: 1 if channels == 1 else 3])
     kept = {name: array[: rounds + (name != "eta_y")] for name, array in arrays.items()}
     np.savez(folder / "trace.npz", allow_pickle=False, **kept)
     for name in ARRAYS:
