@@ -11,7 +11,7 @@ Whoever runs this sees everything: for experiments, NOT PRIVATE.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -19,9 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agent.algorithms import Algorithm, X, Y, start_point
-from agent.lattice import Words
+from agent.lattice import Stream
 from agent.objectives import Objective
-from agent.randomness import Label, Randomness, seeded_secret
+from agent.randomness import Label, Numbers, Randomness, seeded_secret
 from cpgt.network import Network
 
 Floats = NDArray[np.float64]
@@ -74,14 +74,18 @@ class _Portion(Randomness):
         super().__init__(secret, first)
         self._with_0, self._others = first == 0, Randomness(secret, first_trial=max(first, 1))
 
-    def words(self, label: Label, block: int, shape: tuple[int, ...]) -> Words:
+    def sampled(
+        self, label: Label, block: int, shape: tuple[int, ...], sample: Callable[[Stream, int], Numbers]
+    ) -> Numbers:
         rounds, trials, channels, dimension = shape
-        parts = [super().words(label, block, (rounds, 1, channels, dimension))] if self._with_0 else []
+        parts: list[NDArray[Any]] = []
+        if self._with_0:
+            parts.append(super().sampled(label, block, (rounds, 1, channels, dimension), sample))
         number = trials - len(parts)
         if number:
-            joint = self._others.words(label, block, (rounds, channels, number * dimension))
+            joint = self._others.sampled(label, block, (rounds, channels, number * dimension), sample)
             parts.append(joint.reshape(rounds, channels, number, dimension).swapaxes(1, 2))
-        return np.concatenate(parts, axis=1)
+        return np.concatenate(parts, axis=1)  # type: ignore[return-value]  # as the parts are
 
 
 class Batch:

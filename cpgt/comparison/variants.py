@@ -21,6 +21,7 @@ def variant(network: Network, kind: str, overrides: Sequence[str] = ()) -> Netwo
         del tables["compressor"]
     tables["noise"] = _noise(tables["noise"], family.make.channels) if family.adds_noise else {}
     tables["name"] = kind
+    tables.pop("privacy", None)  # no budget is to end a comparison
     apply_overrides(tables, overrides)
     return parse_network(tables, kind)
 
