@@ -356,8 +356,9 @@ class _Shell:
 
     def _say_report(self) -> None:
         assert self.participant
-        self._say_spent()
         meter = self.participant.meter
+        if meter.payload:  # no round, nothing spent
+            self._say_spent()
         self._say(
             Report(
                 meter.first,

@@ -36,6 +36,7 @@ from wire.messages import (
     Plan,
     Report,
     decode_control,
+    decode_data,
     encode_control,
     encode_data,
 )
@@ -64,6 +65,8 @@ CONTROL = {
         "received": "sizes of neighbours' frames",
         "resent": "sizes of frames that neighbours have",
         "change": "the norm of a message that neighbours have",
+        "sending": "bytes and segments that the kernel counted to each neighbour",
+        "receiving": "bytes and segments that the kernel counted from each neighbour",
     },
     "Finished": {"rounds": "a counter", "reference": "x^c, which neighbours have"},
     "Failed": {"reason": "words for the others", "exit_code": "why it left", "round": "a counter"},
@@ -79,7 +82,7 @@ def test_the_list_is_the_whole_of_what_an_agent_can_say() -> None:
 
 
 def test_a_data_message_has_nothing_but_its_three_fields() -> None:
-    assert msgpack.unpackb(encode_data(1, 2, b"3")) == [1, 2, b"3"]
+    assert encode_data(1, 2, b"3") == msgpack.packb(1) + msgpack.packb(2) + b"3"
     assert list(DATA) == ["sender", "round", "payload"]
 
 
@@ -232,9 +235,7 @@ def check_data(agent: int, tapped: Tapped) -> list[np.ndarray[Any, Any]]:
     assert all(frames == each[0] for frames in each)
     decode, decoded = decoder(2, DIMENSION), []
     for expected, frame in enumerate(each[0]):
-        fields = msgpack.unpackb(frame)
-        assert len(fields) == len(DATA)
-        sender, round_, payload = fields
+        sender, round_, payload = decode_data(frame)
         assert (sender, round_) == (agent, expected)
         assert frame == encode_data(sender, round_, payload), "not a byte more"
         decoded.append(decode([payload]).dense()[0])
@@ -259,6 +260,9 @@ def check_control(agent: int, frames: list[bytes], messages: dict[int, list[np.n
     assert {"Hello", "Ready", "Report", "Finished"} <= kinds <= set(CONTROL) - {"Failed", "Spent"}
     reports = [message for message in said if isinstance(message, Report)]
     norms = [np.linalg.norm(messages[agent][r.first + len(r.message_bytes) - 1]) for r in reports]
+    for counts in (counts for r in reports for c in (r.sending, r.receiving) for counts in c.items()):
+        assert counts[0] in NEIGHBOURS[agent]
+        assert all(type(count) is int for count in counts[1])
     assert [r.change for r in reports] == pytest.approx(norms)
     (finished,) = (message for message in said if isinstance(message, Finished))
     public = np.sum(messages[agent], axis=0)[X]

@@ -13,6 +13,7 @@ import pytest
 import zmq
 
 from tests.system.conftest import Commands, one_error_line, rounds_written, rows_of, sets, summary_of, until
+from wire.messages import VERSION
 
 
 class Hand:
@@ -105,9 +106,9 @@ def test_an_agent_of_another_protocol_version_is_told_so(cpgt: Commands, data: P
         old.send(msgpack.packb([0, "Hello", 1, "tcp://127.0.0.1:1"]))
         assert old.poll(10_000)
         version, kind, reason = msgpack.unpackb(old.recv())
-    assert (version, kind) == (1, "Refused")
+    assert (version, kind) == (VERSION, "Refused")
     assert "version 0" in reason
-    assert "version 1" in reason
+    assert f"version {VERSION}" in reason
     assert "install the same version" in reason
     agents = [hand.agent(i, "--data", data / str(i) / "data.npz") for i in range(1, 7)]
     assert finish(hand.process).returncode == 0, "the run goes on without the stranger"
@@ -124,7 +125,7 @@ def test_a_coordinator_of_another_version_is_named(cpgt: Commands) -> None:
         new.send_multipart([who, msgpack.packb([7, "Plan", "whatever"])])
         done = finish(agent)
     assert done.returncode == 3
-    assert "protocol version 7, this side version 1" in one_error_line(done)
+    assert f"protocol version 7, this side version {VERSION}" in one_error_line(done)
 
 
 def test_an_unreachable_coordinator_is_named_after_the_patience(cpgt: Commands) -> None:
