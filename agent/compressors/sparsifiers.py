@@ -73,12 +73,11 @@ def _sparse(v: Floats, indices: NDArray[np.int64], values: str, seeds: Seeds | N
 
 
 @dataclass(frozen=True)
-class TopK:
-    """The k coordinates of largest magnitude; phi = 1 - k/d, and a trace more if values are rounded."""
+class KeepsK:
+    """k coordinates of d, whichever: phi = 1 - k/d, and a trace more if their values are rounded."""
 
     k: int
     values: str = "float64"
-    dithered: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         check_at_least_1(self.k)
@@ -89,28 +88,23 @@ class TopK:
 
     def phi(self, dimension: int) -> float:
         return 1.0 - self.k / dimension * _kept(self.values, self.k)
+
+
+@dataclass(frozen=True)
+class TopK(KeepsK):
+    """The k coordinates of largest magnitude."""
+
+    dithered: ClassVar[bool] = False
 
     def compress(self, v: Floats, dither: Floats) -> Sparse:  # noqa: ARG002
         return _sparse(v, largest(v, self.k), self.values)
 
 
 @dataclass(frozen=True)
-class RandomK:
-    """k coordinates, every set of k equally likely; phi = 1 - k/d. Only a seed travels, not the indices."""
+class RandomK(KeepsK):
+    """k coordinates, every set of k equally likely. Only a seed travels, not the indices."""
 
-    k: int
-    values: str = "float64"
     dithered: ClassVar[bool] = True
-
-    def __post_init__(self) -> None:
-        check_at_least_1(self.k)
-        _rounding(self.values)
-
-    def check(self, dimension: int) -> None:
-        check_count(self.k, dimension)
-
-    def phi(self, dimension: int) -> float:
-        return 1.0 - self.k / dimension * _kept(self.values, self.k)
 
     def compress(self, v: Floats, dither: Floats) -> Sparse:
         seeds = (dither[..., :1] * 2.0**32).astype(np.uint32)
