@@ -12,8 +12,10 @@ BIN := .venv/bin
 demo: .venv/ready
 	$(BIN)/cpgt run paper --observe --seed 1
 
+# tests of parts share the cores; networks of real processes need them all
 test: .venv/ready
-	$(BIN)/pytest
+	$(BIN)/pytest -n auto --ignore tests/system
+	$(BIN)/pytest tests/system
 
 check: .venv/ready
 	$(BIN)/ruff check .

@@ -140,11 +140,11 @@ def epsilon_after(terms: Terms, rounds: int) -> Epsilon:
 def epsilon_forever(terms: Terms) -> Epsilon | None:
     """Epsilon of a run that never ends, in closed form; None where there is none (or no theorem).
 
-    It is of noise that is not on a lattice: a lattice adds its 2 d g / t in every round, for ever. A floor
-    only adds noise, so the value holds for it too."""
+    It is of noise that is not on a lattice: a lattice adds its 2 d g / t in every round, for ever. So does
+    rounding, and where that is counted there is no such value. A floor only adds noise: it holds."""
     step = terms.alpha * terms.smoothness
     below = terms.q**2 - step * terms.q - step
-    if terms.adjacency != "function" or below <= 0:
+    if terms.adjacency != "function" or below <= 0 or terms.rounding > 0:
         return None
     total = terms.delta * terms.q**2 / below
     x, y = _over(terms.alpha, terms.s_x) * total, _over(1.0, terms.s_y) * total

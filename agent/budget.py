@@ -110,10 +110,11 @@ class Spending:
         return played
 
     def refusal(self) -> BudgetError:
-        spent = self._account.epsilon.sound
+        """This goes to the coordinator, so what was spent is named only where no private L is in it."""
+        spent = f"{self._account.epsilon.sound:.6g} of " if self.public else ""
         return BudgetError(
-            f"round {self.limit} was granted, but would spend more than the privacy budget: epsilon is "
-            f"{spent:.6g} of {self.budget:g} so far"
+            f"round {self.limit} was granted, but would spend more than the privacy budget "
+            f"(epsilon: {spent}{self.budget:g})"
         )
 
     def check(self, values: np.ndarray[tuple[int, ...], np.dtype[np.float64]]) -> None:

@@ -70,9 +70,7 @@ def logistic(data: Data, l2: float, scale: float = 1.0) -> Logistic:
     A, labels = table("logistic", data, "labels")
     found = set(np.unique(labels).tolist())
     if not (found <= {0.0, 1.0} or found <= {-1.0, 1.0}):
-        strange = [f"{label:g} does not fit" for label in found - {-1.0, 0.0, 1.0}]
-        what = (strange or ["these are -1, 0 and 1"])[0]
-        raise InputError(f"logistic needs labels 0 and 1, or -1 and 1; {what}")
+        raise InputError("logistic needs labels 0 and 1, or -1 and 1; there are others in the data file")
     return Logistic(A, np.where(labels > 0, 1.0, -1.0), l2, scale)
 
 
@@ -84,5 +82,5 @@ def softmax(data: Data, classes: int, l2: float, scale: float = 1.0) -> Softmax:
     A, labels = table("softmax", data, "labels")
     strange = labels[~np.isin(labels, np.arange(classes))]
     if strange.size:
-        raise InputError(f"softmax needs labels from 0 to {classes - 1}; {strange[0]:g} is none of them")
+        raise InputError(f"softmax needs labels from 0 to {classes - 1}; there are others in the data file")
     return Softmax(A, labels, classes, l2, scale)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -21,7 +22,20 @@ seed = click.option("--seed", type=int, help="Repeatable randomness, for experim
 observe = click.option(
     "--observe", is_flag=True, help="Write x, y and noise of agents to files. NOT PRIVATE."
 )
-POSITIVE = click.FloatRange(min=0, min_open=True)
+
+
+class _Finite(click.FloatRange):
+    """A range without infinity, and without what is no number."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        number = float(super().convert(value, param, ctx))
+        if not math.isfinite(number):
+            self.fail(f"{value} is no number.", param, ctx)
+        return number
+
+
+POSITIVE = _Finite(min=0, min_open=True)
+NOT_NEGATIVE = _Finite(min=0)
 quiet = click.option("--quiet", is_flag=True, help="No progress, no tables.")
 
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from agent.budget import Adjacency
 
 _delta = click.option(
-    "--delta", type=click.FloatRange(min=0, min_open=True),
+    "--delta", type=options.POSITIVE,
     help="By how much two adjacent problems' gradients differ, in the 2-norm. [the file's, or 1]",
 )  # fmt: skip
 _adjacency = click.option(
@@ -22,13 +22,13 @@ _adjacency = click.option(
     help="Whether by a constant, or anyhow up to delta, as for a record of data. [the file's, or function]",
 )  # fmt: skip
 _smoothness = click.option(
-    "--smoothness", type=click.FloatRange(min=0), metavar="L", help="L, claimed. [the file's, or their own]"
+    "--smoothness", type=options.NOT_NEGATIVE, metavar="L", help="L, claimed. [the file's, or their own]"
 )
 
 
 @click.command()
 @click.argument("network")
-@click.option("--epsilon", type=click.FloatRange(min=0, min_open=True),
+@click.option("--epsilon", type=options.POSITIVE,
               help="Choose the noise that spends exactly this with the least error.")  # fmt: skip
 @_delta
 @_adjacency
@@ -58,6 +58,8 @@ def plan(
 
     model = options.load(network, overrides, rounds)
     options.own_code(network)
+    if write and not write.absolute().parent.is_dir():
+        raise click.ClickException(f"{write}: there is no such folder")
     if write and write.exists():
         raise click.ClickException(f"{write} exists: choose another --write, nothing is overwritten")
     folder = options.new_folder(out, model.name) if out else None
@@ -83,7 +85,8 @@ def plan(
 @click.option("--trials", type=click.IntRange(min=20), help="Runs of each of two problems. [by size]")
 @click.option("--confidence", type=click.FloatRange(0.5, 1, max_open=True), default=0.99, show_default=True,
               help="Of the lower bound.")  # fmt: skip
-@click.option("--seed", type=int, default=1, show_default=True, help="Another seed, other runs.")
+@click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True,
+              help="Another seed, other runs.")  # fmt: skip
 @options.change
 @options.out
 def audit(

@@ -98,7 +98,7 @@ def coordinator(
 )
 @click.option("--adjacency", type=click.Choice(["function", "record"]),
               help="What adjacent problems are. [function]")  # fmt: skip
-@click.option("--smoothness", type=click.FloatRange(min=0), help="L of your objective. It counts as public.")
+@click.option("--smoothness", type=options.NOT_NEGATIVE, help="L of your objective. It counts as public.")
 @click.option("--magnitude", type=options.POSITIVE, help="Bound on |x| and |y|, to account for rounding.")
 @options.out
 @options.seed
@@ -116,6 +116,10 @@ def agent(
     if claims["epsilon"] is not None and claims["delta"] is None:
         raise click.UsageError(
             "--epsilon needs --delta: the coordinator must not choose what it is measured in"
+        )
+    if claims["epsilon"] is not None and claims["adjacency"] == "record" and claims["smoothness"] is None:
+        raise click.UsageError(
+            "--adjacency record needs --smoothness: an L for all data there might have been"
         )
     notify, folder = _notifier(number), out or _own_folder(number)
     signal.signal(signal.SIGTERM, _interrupt)

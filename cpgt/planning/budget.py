@@ -111,6 +111,11 @@ class Market:
             choice = replace(choice, s_x=choice.s_x * factor, s_y=choice.s_y * factor)
             if abs(factor - 1) < 1e-12:
                 break
+        else:
+            raise InputError(
+                f"no noise above noise.floor = {noise.lowest:g} spends as much as {choice.epsilon:g}; lower "
+                "the floor, or leave it out"
+            )
         grain = 1 + BELOW  # so that rounding never takes an agent above its budget, and out of its last round
         return replace(choice, s_x=choice.s_x * grain, s_y=choice.s_y * grain)
 

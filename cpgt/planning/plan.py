@@ -62,6 +62,7 @@ class Plan:
     gamma: float
     adjacency: Adjacency
     delta: float
+    magnitude: float | None  # that bounds the states, so that rounding is counted
     smoothness: float
     smoothness_claimed: bool
     convexity: float
@@ -137,6 +138,7 @@ def _plan(
         gamma=algorithm.gamma,
         adjacency=promise.adjacency,
         delta=promise.delta,
+        magnitude=promise.magnitude,
         smoothness=L,
         smoothness_claimed=promise.smoothness is not None,
         convexity=problem.convexity,

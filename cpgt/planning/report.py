@@ -56,7 +56,7 @@ def _conditions(plan: Plan) -> Table:
 
 
 def _privacy(plan: Plan) -> Table:
-    table = Table(f"epsilon, delta = {plan.delta:g} ({plan.adjacency})", "paper", "sound", "sound, for ever")
+    table = Table(f"epsilon, delta = {plan.delta:g} ({plan.adjacency})", "paper", "sound", "for ever, exact")
     rows: dict[tuple[Epsilon, Epsilon | None], list[int]] = {}
     for agent, spent in plan.epsilon.items():
         rows.setdefault((spent, plan.epsilon_forever[agent]), []).append(agent)
@@ -96,6 +96,11 @@ def _remarks(plan: Plan) -> list[str]:
     ]
     if plan.convexity_each <= 1e-12 * plan.smoothness:
         remarks.append("Some f_i alone is not strongly convex, as Theorem 1 asks; mu is that of the average.")
+    if plan.magnitude is None:
+        remarks.append(
+            "Rounding is not counted: epsilon is that of exact arithmetic. Set privacy.magnitude to count "
+            "it, above all where noise falls far below the size of x."
+        )
     if not plan.quadratic:
         remarks.append("Not quadratic: accuracy and rate are to first order around the optimum.")
     fastest = [value for value in (rate.iteration, rate.rehearsed) if value is not None]

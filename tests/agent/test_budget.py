@@ -191,7 +191,10 @@ def test_a_refusal_names_round_epsilon_and_budget() -> None:
     assert 0 < limit < 500
     spent = epsilon_after(spending.terms, limit).sound
     assert f"round {limit} was granted" in str(spending.refusal())
-    assert f"epsilon is {spent:.6g} of {budget:g}" in str(spending.refusal())
+    assert f"(epsilon: {budget:g})" in str(spending.refusal()), "L is the data's own, so no word of it"
+    claimed = opened(replace(CLAIMS, epsilon=budget, smoothness=spending.terms.smoothness))
+    assert claimed.look(500) == limit
+    assert f"(epsilon: {spent:.6g} of {budget:g})" in str(claimed.refusal())
     assert spending.refusal().exit_code == 5
 
 
