@@ -233,7 +233,7 @@ def _check_choice(
             takes = ", ".join([*always, *parameters]) or "no options"
             raise ValueError(f"{path}.{name}: {choice.kind!r} has no such option; it takes {takes}")
         try:
-            TypeAdapter(hints[name]).validate_python(value)
+            TypeAdapter(hints[name]).validate_python(value, strict=True)
         except ValidationError as error:
             raise ValueError(f"{path}.{name}: {error.errors()[0]['msg']}, not {value!r}") from None
     for name, parameter in parameters.items():

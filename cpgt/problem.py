@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import NoConvergence, newton_krylov
 
+from agent.errors import InputError
 from agent.objectives import Data, Objective, build_objective, load_data
 from cpgt.network import Network
 from cpgt.synthetic import GENERATORS, draw_for
@@ -69,4 +70,4 @@ def solve(objectives: Sequence[Objective], noise_sum: Floats | float = 0.0) -> F
             return np.asarray(found, dtype=np.float64)
         except (NoConvergence, ValueError):  # the second: a direction in which nothing changes
             continue
-    raise ValueError("the sum of the objectives has no minimum that could be found; is it strongly convex?")
+    raise InputError("the sum of the objectives has no minimum that could be found; is it strongly convex?")

@@ -13,6 +13,7 @@ from cpgt.traffic import LINK
 
 LARGEST = 1 << 14
 ROUNDS = 60
+LEAST_GAMMA = 1e-3
 
 
 class Step(NamedTuple):
@@ -47,17 +48,18 @@ def _at(network: Network, dimension: int) -> Network:
     """The network's compressor and graph, with messages of that dimension: those of a synthetic quadratic, at
     a gamma at which no compressor makes it diverge."""
     tables = network.model_dump(exclude_none=True, mode="json")
-    contraction = 1.0 - network.algorithm_of(1).compressor.phi(dimension)
+    gamma = max(0.5 * (1.0 - network.algorithm_of(1).compressor.phi(dimension)), LEAST_GAMMA)
     tables |= {
         "rounds": ROUNDS,
         "window": ROUNDS // 3,
-        "algorithm": {"kind": "cpgt", "alpha": 0.05, "gamma": 0.5 * contraction},
+        "algorithm": {"kind": "cpgt", "alpha": 0.05, "gamma": gamma},
         "noise": {},
         "stop": {},
         "objective": {"kind": "quadratic"},
         "synthetic": {"kind": "quadratic", "dimension": dimension, "seed": 1},
     }
-    tables.pop("data", None)
+    for private in ("data", "privacy"):
+        tables.pop(private, None)
     return parse_network(tables)
 
 

@@ -6,6 +6,8 @@ from pathlib import Path
 
 from rich.console import Console
 
+from agent.errors import DivergedError
+from coordinator.errors import RunError
 from cpgt.bandwidth.break_even import climb
 from cpgt.bandwidth.contenders import UNCOMPRESSED, Contender, contenders, tuned
 from cpgt.bandwidth.measure import measure
@@ -35,12 +37,20 @@ def compare_bandwidth(
     measured = []
     for i, contender in enumerate(found):
         console.print(f"running {contender.label} as processes", highlight=False)
-        measured.append(measure(contender, out / f"run-{i + 1}", target, seed, search))
+        try:
+            measured.append(measure(contender, out / f"run-{i + 1}", target, seed, search))
+        except RunError as error:
+            if error.exit_code != DivergedError.exit_code or contender is found[-1]:
+                raise
+            console.print(f"{contender.label} diverged, and is left out", highlight=False)
+    if len(measured) < 2:
+        raise RunError("no compressed network is left; lower algorithm.alpha or algorithm.gamma", 4)
     findings = Findings(target, objectives[0].dimension, measured, tune, ())
     on_link = saving(findings, measured[0], "to_target", LINK)
     if findings.price and on_link is not None and on_link <= 1:
         console.print("looking for the dimension from which on it would pay", highlight=False)
-        steps = climb(found[0], findings.dimension, findings.price, out / "break-even", search)
+        ours = next(contender for contender in found if contender.label == measured[0].label)
+        steps = climb(ours, findings.dimension, findings.price, out / "break-even", search)
         findings = Findings(target, findings.dimension, measured, tune, steps)
     write(findings, out)
     show(findings, console)

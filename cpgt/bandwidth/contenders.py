@@ -41,7 +41,10 @@ def label(choice: Choice) -> str:
 def parse_compressor(spec: str) -> Choice:
     kind, *options = spec.strip().split(":")
     values: dict[str, Any] = {"kind": kind}
-    apply_overrides(values, options)
+    try:
+        apply_overrides(values, options)
+    except NetworkError:
+        raise NetworkError(f"--compare {spec}: must look like KIND:OPTION=VALUE") from None
     return Choice.model_validate(values)
 
 
@@ -96,6 +99,7 @@ def _limit(network: Network, objectives: Sequence[Objective], seed: int) -> Floa
 def _with(network: Network, **sections: Any) -> Network:
     """Read once more with other sections, so that everything is checked as if it stood in a file."""
     given = network.model_dump(exclude_none=True, mode="json")
+    given.pop("privacy", None)  # no budget is to end a comparison
     for name, section in sections.items():
         given[name] = section if isinstance(section, dict) else section.model_dump()
     return parse_network(given)

@@ -98,9 +98,13 @@ def sentences(findings: Findings) -> list[str]:
 
 
 def _missing(findings: Findings, row: Measured) -> str:
-    slow = [m.label for m in (row, findings.plain) if m.rounds is None]
+    slow = [m for m in (row, findings.plain) if m.rounds is None]
+    lost = [m.label for m in slow if not m.residual[-1] < 1]
+    if lost:
+        return f"{' and '.join(lost)} diverged; lower algorithm.alpha or algorithm.gamma"
     if slow:
-        return f"{' and '.join(slow)} did not get to {findings.target:g}; give more --rounds"
+        names = " and ".join(m.label for m in slow)
+        return f"{names} did not get to {findings.target:g}; give more --rounds"
     return "the kernel's counts are not there for all edges"
 
 
@@ -110,7 +114,8 @@ def _break_even(findings: Findings) -> list[str]:
     label, price, last = findings.measured[0].label, findings.price, findings.steps[-1]
     tried = f"measured at d = {', '.join(f'{step.dimension:,}' for step in findings.steps)}"
     verdict = "would pay from about" if pays(last, price) else "would not pay either up to"
-    return [f"{label} {verdict} d = {last.dimension:,}, at {price:.2f} times the rounds ({tried})"]
+    condition = f"if it needs {price:.2f} times the rounds there, too, as at d = {findings.dimension:,}"
+    return [f"{label} {verdict} d = {last.dimension:,}, {condition} ({tried}, on synthetic quadratics)"]
 
 
 def _size(value: float | None) -> str:

@@ -84,7 +84,8 @@ def _enter(
         return Entry(network, None, np.array([]), None, epsilon, "diverged")
     residual = np.linalg.norm(run.x - optimum, axis=(1, 2))
     residual = residual / residual[0]
-    return Entry(network, run, residual, reached(residual, question.target), epsilon)
+    note = "" if residual[-1] < tuning.HOPELESS else "diverged"
+    return Entry(network, run, residual, reached(residual, question.target), epsilon, note)
 
 
 def reached(residual: Floats, target: float) -> int | None:

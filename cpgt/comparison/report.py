@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from rich.filesize import decimal
 from rich.table import Table
 
 from coordinator.ledger import LAYERS
@@ -115,7 +116,9 @@ def _along(run: ProcessRun, name: str) -> Floats:
 
 
 def table(entries: Sequence[Entry], target: float) -> Table:
-    made = Table("algorithm", "alpha", "gamma", "rounds", "bytes", "seconds", "residual", "epsilon")
+    made = Table(padding=(0, 0), collapse_padding=True)
+    for name in ("algorithm", "alpha, gamma", "rounds", "bytes", "s", "residual", "epsilon"):
+        made.add_column(name, no_wrap=True)
     made.title = (
         f"To a residual of {target:g}; residual after all rounds; epsilon of them for delta = {DELTA:g}"
     )
@@ -123,11 +126,12 @@ def table(entries: Sequence[Entry], target: float) -> Table:
         cells = dict(zip(["rounds", *LAYERS, "seconds"], _at(entry.run, entry.reached), strict=True))
         there = ["-"] * 3
         if cells["rounds"] is not None:
-            there = [f"{cells['rounds']:,}", f"{cells[LAYER]:,}", f"{cells['seconds']:.2f}"]
-        last = f"{entry.residual[-1]:.2g}" if entry.run else entry.note
+            size = decimal(cells[LAYER], precision=2)
+            there = [f"{cells['rounds']:,}", size, f"{cells['seconds']:.2f}"]
         algorithm = entry.network.algorithm
-        steps = f"{algorithm.alpha:g}", f"{algorithm.gamma:g}"
-        made.add_row(entry.kind, *steps, *there, last, _spoken(entry.epsilon))
+        steps = f"{algorithm.alpha:.3g}, {algorithm.gamma:.3g}"
+        last = entry.note or f"{entry.residual[-1]:.2g}"
+        made.add_row(entry.kind, steps, *there, last, _spoken(entry.epsilon))
     return made
 
 

@@ -43,6 +43,15 @@ def read_algorithms(text: str) -> list[str]:
     return kinds or list(ALGORITHMS)
 
 
+def _check_own(override: str, change: str) -> None:
+    """The problem is the same for all, or the comparison means nothing."""
+    key = change.partition("=")[0].strip()
+    if key.partition(".")[0] not in ("algorithm", "compressor", "noise") or key == "algorithm.kind":
+        raise NetworkError(
+            f"--set {override}: one algorithm alone may change algorithm, compressor and noise"
+        )
+
+
 def split_overrides(overrides: Sequence[str], kinds: Sequence[str]) -> tuple[list[str], dict[str, list[str]]]:
     """Overrides for all, and those of the form `kind:key.path=value` for one algorithm."""
     common: list[str] = []
@@ -52,6 +61,7 @@ def split_overrides(overrides: Sequence[str], kinds: Sequence[str]) -> tuple[lis
         if not colon or "=" in kind:
             common.append(override)
         elif kind in own:
+            _check_own(override, rest)
             own[kind].append(rest)
         else:
             raise NetworkError(

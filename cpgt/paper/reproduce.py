@@ -95,20 +95,19 @@ def _show(
 
 
 def _theorems(table: Sequence[conditions.Conditions]) -> Table:
-    first, second = ("1: gamma up to", "1: alpha up to"), ("2: alpha below", "2: q above")
-    made = Table("algorithm", "gamma", "alpha", *first, *second, "epsilon paper", "epsilon sound")
-    for c in table:
-        made.add_row(
-            c.name,
-            f"{c.gamma:g}",
-            f"{c.alpha:g}",
-            _met(c.first.gamma_bound, c.first.gamma_met),
-            _met(c.first.alpha_bound, c.first.alpha_met),
-            _met(c.second.alpha_bound, c.second.alpha_met),
-            _met(c.second.q_min, c.second.q_met),
-            *("-" if e is None else f"{e:.3f}" for e in (c.second.epsilon, c.sound)),
-        )
+    made = Table("", *(c.name for c in table))
+    made.add_row("gamma, alpha", *(f"{c.gamma:g}, {c.alpha:g}" for c in table))
+    made.add_row("Theorem 1: gamma up to", *(_met(c.first.gamma_bound, c.first.gamma_met) for c in table))
+    made.add_row("Theorem 1: alpha up to", *(_met(c.first.alpha_bound, c.first.alpha_met) for c in table))
+    made.add_row("Theorem 2: alpha below", *(_met(c.second.alpha_bound, c.second.alpha_met) for c in table))
+    made.add_row("Theorem 2: q above", *(_met(c.second.q_min, c.second.q_met) for c in table))
+    made.add_row("epsilon, paper", *(_number(c.second.epsilon) for c in table))
+    made.add_row("epsilon, sound", *(_number(c.sound) for c in table))
     return made
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:.3f}"
 
 
 def _met(bound: float, met: bool) -> str:

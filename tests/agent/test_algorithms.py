@@ -312,7 +312,7 @@ def test_every_trial_of_a_batch_is_a_run_of_its_own(name: str) -> None:
     assert relative_error(first[None, :, Y], result.y[-1:]).max() < 1e-10
 
 
-# --- divergence, and the paper's scaling (ALGORITHM.md, point 3) ----------------------------------
+# --- divergence, and the paper's scaling ----------------------------------
 
 
 def test_the_literal_scaling_of_the_diadsp_row_diverges_and_says_when() -> None:

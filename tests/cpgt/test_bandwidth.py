@@ -45,7 +45,7 @@ def test_options_of_a_compressor_are_typed() -> None:
         ("zip:level=9", "compressor.kind: 'zip' is not known"),
         ("top-k:k=0", "k must be at least 1"),
         ("top-k:k=99", "more than the dimension"),
-        ("top-k:k", "must look like key.path=value"),
+        ("top-k:k", "must look like KIND:OPTION=VALUE"),
         ("top-k:size=3", "size"),
     ],
 )
@@ -118,7 +118,8 @@ def test_a_compressor_that_does_not_pay_and_from_where_on_it_would() -> None:
         "uncompressed"
     )
     assert second == (
-        "top-k:k=1 would pay from about d = 40, at 2.00 times the rounds (measured at d = 20, 40)"
+        "top-k:k=1 would pay from about d = 40, if it needs 2.00 times the rounds there, too, as at d = 10 "
+        "(measured at d = 20, 40, on synthetic quadratics)"
     )
 
 

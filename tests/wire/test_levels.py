@@ -52,6 +52,32 @@ def test_the_section_that_is_chosen(found: Floats, method: int) -> None:
     assert np.array_equal(restored(section, len(found), 2000), found)
 
 
+# 80 levels in a row at the end of 9,000: where they are is said by gaps
+RUNS = {
+    "signs": (
+        [1.0, -1.0, -1.0],
+        "44504a004100ffffffffffffffffffffffffffffffffffffffffffffffffffff"
+        "ffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff"
+        "ffffffffff32010016aefc5b006db6db6db6db6db6db6d",
+    ),
+    "levels": (
+        [1.0, 2.0, 3.0],
+        "43504a004100ffffffffffffffffffffffffffffffffffffffffffffffffffff"
+        "ffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff"
+        "ffffffffff32010016aefc5b00400103000000043b133b3126bb620d8a21df0e"
+        "70e21de7",
+    ),
+}
+
+
+@pytest.mark.parametrize(("pattern", "expected"), RUNS.values(), ids=RUNS)
+def test_exactly_these_bytes_for_gaps(pattern: list[float], expected: str) -> None:
+    levels = np.zeros(9000)
+    levels[-80:] = np.resize(pattern, 80)
+    assert encode_levels(levels).hex() == expected
+    assert np.array_equal(restored(bytes.fromhex(expected), 9000, 3), levels)
+
+
 def restored(section: bytes, number: int, top: int) -> Floats:
     positions, there = decode_levels(section, number, top)
     out = np.zeros(number)
