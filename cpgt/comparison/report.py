@@ -117,23 +117,23 @@ def _along(run: ProcessRun, name: str) -> Floats:
 
 def table(entries: Sequence[Entry], target: float) -> Table:
     made = Table(padding=(0, 0), collapse_padding=True)
-    for name in ("algorithm", "alpha, gamma", "rounds", "bytes", "s", "residual", "epsilon"):
+    for name in ("algorithm", "steps", "rounds", "bytes", "s", "residual", "epsilon"):
         made.add_column(name, no_wrap=True)
     made.title = (
-        f"To a residual of {target:g}; residual after all rounds; epsilon of them for delta = {DELTA:g}"
+        f"To a residual of {target:g}, with these alpha, gamma; residual and epsilon after all rounds"
     )
     for entry in entries:
         cells = dict(zip(["rounds", *LAYERS, "seconds"], _at(entry.run, entry.reached), strict=True))
         there = ["-"] * 3
         if cells["rounds"] is not None:
-            size = decimal(cells[LAYER], precision=2)
+            size = decimal(cells[LAYER], precision=1)
             there = [f"{cells['rounds']:,}", size, f"{cells['seconds']:.2f}"]
         algorithm = entry.network.algorithm
-        steps = f"{algorithm.alpha:.3g}, {algorithm.gamma:.3g}"
+        steps = f"{algorithm.alpha:.2g}, {algorithm.gamma:.2g}"
         last = entry.note or f"{entry.residual[-1]:.2g}"
         made.add_row(entry.kind, steps, *there, last, _spoken(entry.epsilon))
     return made
 
 
 def _spoken(epsilon: float | None) -> str:
-    return "-" if epsilon is None else "no noise" if math.isinf(epsilon) else f"{epsilon:.3g}"
+    return "-" if epsilon is None else "none" if math.isinf(epsilon) else f"{epsilon:.3g}"
