@@ -112,7 +112,7 @@ def test_a_coordinator_cannot_raise_an_owners_budget(cpgt: Commands, tmp_path: P
     assert failed.exit_code == 5
     assert failed.round == account["rounds"] > 0
     assert f"round {failed.round} was granted, but would spend more than the privacy budget" in failed.reason
-    assert f"epsilon is {account['epsilon']['sound']:.6g} of 1" in failed.reason
+    assert f"epsilon: {account['epsilon']['sound']:.6g} of 1" in failed.reason
     assert sum(len(message.message_bytes) for message in said if isinstance(message, Report)) <= failed.round
     assert any(isinstance(message, Spent) and message.rounds == failed.round for message in said)
 
