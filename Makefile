@@ -4,12 +4,17 @@ BIN := .venv/bin
 
 .PHONY: demo test check bench clean
 
-.venv/ready: pyproject.toml
+# what running takes, and, for those who change things, what testing takes besides
+.venv/running: pyproject.toml
 	$(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet --disable-pip-version-check -e .
+	touch $@
+
+.venv/ready: .venv/running
 	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[dev]'
 	touch $@
 
-demo: .venv/ready
+demo: .venv/running
 	$(BIN)/cpgt run paper --observe --seed 1
 
 # tests of parts share the cores; networks of real processes need them all
