@@ -39,7 +39,7 @@ PORTION = 2**15  # numbers drawn at once: more do not fit the cache
 
 
 class Drawn(NamedTuple):
-    """What one round, or several, adds: z lattice steps of this size."""
+    """What one round adds: z lattice steps of this size."""
 
     z: Floats
     step: Floats
@@ -85,22 +85,20 @@ class LaplaceNoise:
         """The noise of several rounds."""
         z = words.sampled(Label.NOISE, _in_portions)
         steps = self.scales_of(rounds)[..., None] * 2.0**-BITS
-        return [Drawn(*drawn) for drawn in zip(z, steps, strict=True)]
+        each = np.repeat(steps, z.shape[-1], axis=-1)  # arrays of one shape are what numpy divides soonest
+        return [Drawn(*drawn) for drawn in zip(z, each, strict=True)]
 
     def add(self, values: Floats, drawn: Drawn) -> Floats:
         """x^a from x and what was drawn for this round. The noise eta is what x^a differs from x by."""
-        if 0.0 not in self.scales:
-            return _on_lattice(values, drawn)
-        noisy = drawn.step > 0
-        return np.where(noisy, _on_lattice(values, Drawn(drawn.z, np.where(noisy, drawn.step, 1.0))), values)
-
-
-def _on_lattice(values: Floats, drawn: Drawn) -> Floats:
-    points = values / drawn.step
-    np.rint(points, out=points)
-    points += drawn.z
-    points *= drawn.step
-    return points
+        z, step = drawn
+        silent = step == 0 if 0.0 in self.scales else None
+        if silent is not None:
+            step = np.where(silent, 1.0, step)
+        points = values / step
+        np.rint(points, points)
+        points += z
+        points *= step
+        return points if silent is None else np.where(silent, values, points)
 
 
 def _in_portions(stream: Stream, number: int) -> Floats:

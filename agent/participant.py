@@ -20,11 +20,10 @@ from agent.objectives import Objective
 from agent.randomness import Randomness
 from wire.carriers import Carrier
 from wire.errors import ProtocolError, WireError
-from wire.messages import decode_data, encode_envelope
+from wire.messages import decode_data, encode_whole
 from wire.payloads import decoder, encode
 from wire.vectors import Vectors
 
-NOBODY = -1
 SMALL = 8192  # coordinates of a round's messages: up to here, numpy's cost per call is what counts
 
 
@@ -71,6 +70,7 @@ class Participant:
         self._randomness, self._carrier, self._recorder = randomness, carrier, recorder
         self._here: dict[int, bytes] = {}
         self._early: dict[int, bytes] = {}
+        self._name = encode_whole(agent)
         self._retained = (b"", b"")  # a neighbour may still wait for the round before the one just sent
         self._decode = decoder(algorithm.channels, objective.dimension)
         self._small = len(weights) * algorithm.channels * objective.dimension <= SMALL
@@ -106,29 +106,30 @@ class Participant:
         """Compute and publish this round's message."""
         self._outgoing = self._algorithm.outgoing(self.state, self.round, self._randomness)
         try:
-            self._payload = encode(self._outgoing.message)
+            self._payload = payload = encode(self._outgoing.message)
         except WireError:
             raise self._diverged() from None
-        envelope = encode_envelope(self.agent, self.round)
-        frame = envelope + self._payload
-        self._carrier.publish(frame)
-        self.meter.payload.append(len(self._payload))
-        self.meter.message.append(len(frame))
+        self._this_round = encode_whole(self.round)
+        frame = self._name + self._this_round + payload
+        meter = self.meter
+        meter.payload.append(len(payload))
+        meter.message.append(len(frame))
         self._retained = (self._retained[-1], frame)
-        self._rounds_part = envelope[1:]
+        self._carrier.publish(frame)  # last: the carrier's thread wakes now, and may take this one's place
 
     def collect(self, idle: Callable[[], None]) -> None:
         """Wait for every neighbour's message of this round, then step. `idle` is called while none comes."""
-        here, degree, this_round = self._here, len(self._neighbours), self._rounds_part
-        receive, received, start = self._carrier.receive, self.meter.received, len(this_round) + 1
+        here, this_round, receive, received = (
+            self._here, self._this_round, self._carrier.receive, self.meter.received,
+        )  # fmt: skip
+        degree, start = len(received), 1 + len(this_round)
         while len(here) < degree:
             frame = receive()
             if frame is None:
                 idle()
                 continue
-            sender = frame[0] if frame else NOBODY
-            if frame[1:start] == this_round and sender in received and sender not in here:
-                # nearly all: a neighbour's envelope is the own one but for its first byte; rounds are short
+            # nearly all come now, from one of the first 127 agents: a number of one byte
+            if frame.startswith(this_round, 1) and (sender := frame[0]) in received and sender not in here:
                 here[sender] = frame[start:]
                 received[sender] += len(frame)
             else:

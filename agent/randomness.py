@@ -75,26 +75,21 @@ class _Block(NamedTuple):
     first: int
     end: int
     shape: tuple[int, ...]
-    drawer: Drawer
+    drawer: Drawer | None
     draws: Sequence[tuple[Any, ...]]
 
 
 class Randomness:
     def __init__(self, secret: bytes, first_trial: int = 0) -> None:
         self._secret, self._first_trial = secret, first_trial
-        self._block: _Block | None = None
+        self._block = _Block(0, 0, (), None, ())
 
     def draw(self, round_: int, shape: tuple[int, ...], drawer: Drawer) -> tuple[Any, ...]:
         """What the drawer gets in this round; `shape` is (..., channels, d), trials on leading axes."""
-        block = self._block
-        if (
-            block is None
-            or not block.first <= round_ < block.end
-            or block.drawer is not drawer
-            or block.shape != shape
-        ):
-            block = self._block = self._draw_block(round_, shape, drawer)
-        return block.draws[round_ - block.first]
+        first, end, its_shape, its_drawer, draws = self._block
+        if not (first <= round_ < end and drawer is its_drawer and shape == its_shape):
+            self._block = first, _, _, _, draws = self._draw_block(round_, shape, drawer)
+        return draws[round_ - first]
 
     def _draw_block(self, round_: int, shape: tuple[int, ...], drawer: Drawer) -> _Block:
         rounds = max(1, min(MOST_ROUNDS, BLOCK_WORDS // math.prod(shape[-2:])))

@@ -29,16 +29,16 @@ _packer = msgpack.Packer()  # made once: making one costs as much as packing a m
 MAX_ENVELOPE = 18  # two msgpack integers of the longest form
 
 
-def encode_envelope(sender: int, round_: int) -> bytes:
-    """What stands before the payload in one round of one agent: 2 to 4 B for up to 127 agents and 65,535
+def encode_whole(number: int) -> bytes:
+    """A sender or a round, which stand before the payload: 2 to 4 B together, for up to 127 agents and 65,535
     rounds. The frame knows its length, so the payload needs no header of its own."""
-    envelope: bytes = _packer.pack(sender) + _packer.pack(round_)
-    return envelope
+    packed: bytes = _packer.pack(number)
+    return packed
 
 
 def encode_data(sender: int, round_: int, payload: bytes) -> bytes:
     """One round of one agent: the compressed, noised differences of all its channels."""
-    return encode_envelope(sender, round_) + payload
+    return encode_whole(sender) + encode_whole(round_) + payload
 
 
 def decode_data(frame: bytes) -> tuple[int, int, bytes]:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from wire.bits import to_bits
 from wire.errors import ProtocolError
-from wire.vectors import Floats
+from wire.vectors import SHORT, Floats
 
 LEVELS_PER_BYTE = {1: 5, 2: 3, 3: 2}
 Bytes: TypeAlias = NDArray[np.uint8]
@@ -28,27 +28,25 @@ def packed_size(bits: int, number: int) -> int:
 
 def pack(levels: Floats, bits: int) -> bytes:
     if bits in LEVELS_PER_BYTE:
-        powers, starts, middle = _places(bits, levels.size)
-        numbers = np.add.reduceat(levels.ravel() * powers, starts)
-        numbers += middle
-        return numbers.astype(np.uint8).tobytes()
+        return _digits(levels.ravel(), bits).astype(np.int8).tobytes().translate(_from_middle(bits))
     codes = levels.ravel() > 0 if bits == 0 else levels.ravel() + 2.0 ** (bits - 1)
     return np.packbits(to_bits(codes.astype(np.int64), _width(bits))).tobytes()
 
 
 @cache
 def unpacker(bits: int, number: int) -> Unpack:
-    """From the bytes of several messages, (messages, packed_size), to their levels, (messages, number)."""
+    """From the bytes of several messages, (messages, packed_size), to their levels: (messages, number), or
+    some more where the last byte has room for them."""
     if bits not in LEVELS_PER_BYTE:
         return lambda packed: _unpack_bits(packed, bits, number)
     table = _table(bits)
 
     def unpack_digits(packed: Bytes) -> Floats:
         try:
-            levels = table.take(packed, axis=0)
+            levels = table.take(packed, 0)
         except IndexError:
             raise ProtocolError("payload with a byte that stands for no levels") from None
-        return levels.reshape(len(packed), -1)[:, :number]
+        return levels.reshape(len(packed), -1)
 
     return unpack_digits
 
@@ -78,11 +76,29 @@ def _table(bits: int) -> Floats:
     return np.array(table, dtype=np.float64)
 
 
+def _digits(levels: Floats, bits: int) -> Floats:
+    """A number for each byte, from -127 to 127, whose digits are levels; those missing in the last are 0."""
+    powers, starts = _places(bits, levels.size)
+    if levels.size <= SHORT:
+        numbers: Floats = levels.dot(powers)
+        return numbers
+    return np.add.reduceat(levels * powers, starts)
+
+
 @cache
-def _places(bits: int, number: int) -> tuple[Floats, NDArray[np.int64], Floats]:
-    """For so many levels: the power of the base that each is multiplied with, where bytes start, and the
-    byte that stands for levels 0: missing digits of the last byte count as level 0."""
+def _places(bits: int, number: int) -> tuple[Floats, NDArray[np.int64]]:
+    """For so many levels: the power of the base that each is multiplied with, and where bytes start. For few
+    levels, powers are a matrix with a column for each byte."""
     digits = LEVELS_PER_BYTE[bits]
-    powers = [float((2**bits + 1) ** i) for i in range(digits - 1, -1, -1)]
-    middle = np.array(2 ** (bits - 1) * sum(powers))
-    return np.resize(powers, number), np.arange(0, number, digits), middle
+    powers = np.resize([float((2**bits + 1) ** i) for i in range(digits - 1, -1, -1)], number)
+    starts = np.arange(0, number, digits)
+    if number > SHORT:
+        return powers, starts
+    return powers[:, None] * (np.arange(number)[:, None] // digits == np.arange(len(starts))), starts
+
+
+@cache
+def _from_middle(bits: int) -> bytes:
+    """From a number, as a byte, to the byte that is sent: the same above that of levels 0."""
+    middle = (2**bits + 1) ** LEVELS_PER_BYTE[bits] // 2
+    return bytes((number + middle) % 256 for number in range(256))

@@ -31,14 +31,14 @@ from functools import cache, partial
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from wire.bits import Reader, Whole, pack_length
 from wire.errors import ProtocolError, WireError
 from wire.fields import after_form, received, sendable
-from wire.packing import pack, packed_size, unpacker
+from wire.packing import Bytes, pack, packed_size, unpacker
 from wire.sparse import SPARSE_FORMS, decode_sparse, encode_sparse
 from wire.vectors import (
+    SHORT,
     Dense,
     Floats,
     Patch,
@@ -54,6 +54,7 @@ from wire.vectors import (
 DENSE, POWERS = 0, 8
 PACKED, CODED, BUCKETS, BOTH = 32, 64, 96, 128
 MAX_BITS = 16
+FLOAT32 = np.dtype("<f4")
 MOST_OCTAVES = 2200  # between the largest and the smallest power of two that a float can be
 FEW_LEVELS = 64  # of a message: so few are packed, whatever they are
 JOINT_BELOW = 4096  # the dimension below which rows share a section
@@ -117,34 +118,44 @@ def _decoder_of_form(form: int, channels: int, dimension: int) -> Decoder:
 # --- dense, and quantized with packed levels: of one size, so many messages are decoded at once ----
 
 
-def _records(payloads: Sequence[bytes], layout: np.dtype[np.void]) -> NDArray[np.void]:
-    """The payloads as records, once they all have the size and the form of the first."""
-    joined, size = b"".join(payloads), layout.itemsize
+def _joined(payloads: Sequence[bytes], size: int) -> bytes:
+    """The payloads one after the other, once they all have this size, and the form of the first."""
+    joined = b"".join(payloads)
+    if set(map(len, payloads)) == {size} and joined[::size] == joined[:1] * len(payloads):
+        return joined
     if len(payloads[0]) != size:
         raise ProtocolError(f"payload of {len(payloads[0])} B where {size} B are due")
-    if set(map(len, payloads)) != {size} or joined[::size] != joined[:1] * len(payloads):
-        raise ProtocolError("payload of another form or size than the others")
-    return np.frombuffer(joined, layout)
+    raise ProtocolError("payload of another form or size than the others")
 
 
 def _dense_decoder(channels: int, dimension: int) -> Decoder:
     layout = np.dtype([("form", "u1"), ("values", "<f8", (channels, dimension))])
 
     def decode_dense(payloads: Sequence[bytes]) -> Dense:
-        return Dense(received(_records(payloads, layout)["values"]))
+        records = np.frombuffer(_joined(payloads, layout.itemsize), layout)
+        return Dense(received(records["values"]))
 
     return decode_dense
 
 
 def _packed_decoder(bits: int, channels: int, dimension: int) -> Decoder:
-    size = packed_size(bits, channels * dimension)
-    layout = np.dtype([("form", "u1"), ("scale", "<f4", (channels, 1)), ("packed", "u1", (size,))])
-    unpack = unpacker(bits, channels * dimension)
+    number, start = channels * dimension, 1 + 4 * channels
+    unpack, length = unpacker(bits, number), packed_size(bits, number)
+    size = start + length
+    each: Floats | None = None
+    if dimension <= SHORT:  # a product with this matrix spreads scales far sooner than broadcasting does
+        width = unpack(np.zeros((1, length), np.uint8)).shape[1]
+        each = np.pad(np.repeat(np.eye(channels), dimension, axis=1), ((0, 0), (0, width - number)))
 
-    def decode_packed(payloads: Sequence[bytes]) -> Quantized:
-        records = _records(payloads, layout)
-        levels = unpack(records["packed"]).reshape(-1, channels, dimension)
-        return Quantized(bits, _checked(records["scale"], ProtocolError), levels)
+    def decode_packed(payloads: Sequence[bytes]) -> Dense:
+        joined, messages = _joined(payloads, size), len(payloads)
+        scale: Scales = np.ndarray((messages, channels), FLOAT32, joined, 1, (size, 4))
+        packed: Bytes = np.ndarray((messages, length), np.uint8, joined, start, (size, 1))
+        scales, values = _checked(scale, ProtocolError).astype(np.float64), unpack(packed)
+        if each is None:
+            return Dense(scales[..., None] * values[:, :number].reshape(messages, channels, dimension))
+        values *= scales.dot(each)
+        return Dense(values[:, :number].reshape(messages, channels, dimension))
 
     return decode_packed
 
@@ -238,7 +249,7 @@ def _scale_at(scale: Floats, places: Any, bucket: int, dimension: int) -> Floats
 def _unpack_one(data: bytes, bits: int, number: int) -> Floats:
     if len(data) != packed_size(bits, number):
         raise ProtocolError(f"payload with {len(data)} B for {number} levels of {bits} bits")
-    return unpacker(bits, number)(np.frombuffer(data, np.uint8)[None]).ravel()
+    return unpacker(bits, number)(np.frombuffer(data, np.uint8)[None]).ravel()[:number]
 
 
 def _encode_powers(vectors: Powers) -> bytes:

@@ -57,9 +57,10 @@ class CPGT(SendsDifferences[State, Outgoing]):
         return State(values, np.zeros((2, *values.shape)), gradient)
 
     def outgoing(self, state: State, k: int, randomness: Randomness) -> Outgoing:
-        noise, dither = randomness.draw(k, state.values.shape, self)
-        noised = self.noise.add(state.values, noise)
-        return Outgoing(noised, self.compressor.compress(noised - state.shared[REFERENCE], dither))
+        values, shared, _ = state
+        noise, dither = randomness.draw(k, values.shape, self)
+        noised = self.noise.add(values, noise)
+        return Outgoing(noised, self.compressor.compress(noised - shared[REFERENCE], dither))
 
     def absorb(self, state: State, outgoing: Outgoing, objective: Objective, stacks: Stacks) -> State:
         shared = state.shared.copy()

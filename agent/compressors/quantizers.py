@@ -12,7 +12,7 @@ import numpy as np
 from agent.compressors.sparsifiers import check_at_least_1, check_count, largest
 from agent.errors import InputError
 from wire.payloads import MAX_BITS
-from wire.vectors import Floats, Powers, Quantized, Scales
+from wire.vectors import SHORT, Floats, Powers, Quantized, Scales, product
 
 SCALE_ROUNDING = 2.0**-24  # the most by which a scale is off, as a part of it, for travelling as a float32
 LOWEST_EXPONENT, NO_EXPONENT = -1200, 1200  # below that of any float; above it, so that nobody sends it
@@ -110,22 +110,26 @@ class Quantizer:
         return Quantized(self.bits, scale[..., 0], levels, self.bucket)
 
     def _quantize(self, v: Floats, dither: Floats) -> tuple[Scales, Floats]:
-        fill, shrink = _quantizer_constants(self.bits, v.shape[-1])
-        norm = np.sqrt(np.vecdot(v, v))[..., None]
-        levels = v * (fill / (norm + TINY))
+        fill, shrink, ones = _quantizer_constants(self.bits, v.shape[-1])
+        norm = np.sqrt(np.vecdot(v, v)[..., None] if ones is None else product(v * v, ones))
+        levels = v / (norm + TINY)
+        levels *= fill
         levels += np.copysign(dither, v)
         np.trunc(levels, levels)  # trunc(a + sign(a) u) = sign(a) floor(|a| + u)
-        return (norm * shrink).astype(np.float32), levels
+        norm *= shrink
+        return norm[..., :1].astype(np.float32), levels
 
 
 @cache
-def _quantizer_constants(bits: int, dimension: int) -> tuple[Floats, Floats]:
-    """s, less by so little that rounding can never lift a level above s; and 1 / (xi s).
+def _quantizer_constants(bits: int, dimension: int) -> tuple[Floats, Floats, Floats | None]:
+    """s, less by so little that rounding can never lift a level above s; 1 / (xi s); and for short rows a
+    matrix that sums them to each of their coordinates, which spares numpy any broadcasting.
 
     As arrays: numpy takes them faster than Python's own floats."""
     quantizer = Quantizer(bits)
     shrink = 1.0 / (quantizer.xi(dimension) * quantizer.steps)
-    return np.array(quantizer.steps * (1.0 - 2.0**-50)), np.array(shrink)
+    ones = np.ones((dimension, dimension)) if dimension <= SHORT else None
+    return np.array(quantizer.steps * (1.0 - 2.0**-50)), np.array(shrink), ones
 
 
 @dataclass(frozen=True)

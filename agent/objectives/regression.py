@@ -9,6 +9,7 @@ import numpy as np
 from agent.errors import InputError
 from agent.objectives.loading import table
 from agent.objectives.objective import Data, Floats
+from wire.vectors import product
 
 
 class LeastSquares:
@@ -19,8 +20,9 @@ class LeastSquares:
         self._transposed, self._b, self._scaled = np.ascontiguousarray(A.T), b, 2.0 * scale * A
 
     def gradient(self, x: Floats) -> Floats:
-        gradient: Floats = (x @ self._transposed - self._b) @ self._scaled
-        return gradient
+        residuals = product(x, self._transposed)
+        residuals -= self._b
+        return product(residuals, self._scaled)
 
     @cached_property
     def _curvatures(self) -> Floats:

@@ -192,7 +192,7 @@ def test_the_scale_is_s_times_q_to_the_k() -> None:
     found = noise.scales_of(rounds)
     assert found == pytest.approx(np.outer(0.9**rounds, (3.0, 0.5)), rel=1e-12)
     for drawn, scales in zip(noise.draw(source(4, 2, 50), rounds), found, strict=True):
-        assert drawn.step.tolist() == (scales[:, None] / LATTICE).tolist()
+        assert drawn.step.tolist() == np.repeat(scales[:, None] / LATTICE, 50, axis=1).tolist()
 
 
 def test_leading_trials_have_the_same_steps() -> None:

@@ -23,7 +23,7 @@ def test_what_goes_in_comes_out(bits: int, number: int, messages: int, seed: int
     data = [pack(row, bits) for row in levels]
     assert {len(row) for row in data} == {packed_size(bits, number)}
     stacked = np.frombuffer(b"".join(data), np.uint8).reshape(messages, -1)
-    assert np.array_equal(unpacker(bits, number)(stacked), levels)
+    assert np.array_equal(unpacker(bits, number)(stacked)[:, :number], levels)
 
 
 @pytest.mark.parametrize("number", [1, 2, 3, 5, 6, 20, 1000])
