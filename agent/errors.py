@@ -4,11 +4,32 @@
 class AgentError(Exception):
     exit_code = 1
 
+    @property
+    def told(self) -> str:
+        """What the others are told of it."""
+        return str(self)
+
 
 class InputError(AgentError, ValueError):
     """What the agent was given (data, objective, parameters) cannot be used."""
 
     exit_code = 2
+
+
+class DataError(InputError):
+    """The private data cannot be used. What is wrong with it is for its owner's eyes."""
+
+    @property
+    def told(self) -> str:
+        return "its data cannot be used; its own log says why"
+
+
+class FileError(InputError):
+    """A file of the agent's own cannot be written. Where it is, is nobody else's business."""
+
+    @property
+    def told(self) -> str:
+        return "a file of its own cannot be written; its own log says which"
 
 
 class PeerError(AgentError):

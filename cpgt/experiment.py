@@ -62,6 +62,7 @@ def coordinate_here(
         notify = (lambda _text: None) if launch else display.note  # our own agents' arrival is no news
         hooks = Hooks(notify, display.update, listening, PrivacyLedger(out / "epsilon.csv").record)
         session = coordinate(settings, bind, ledger, hooks)
+    not_private += experiment.told({agent: member.not_private for agent, member in session.members.items()})
     write_summary(summarise(network, session, ledger, not_private), out)
     if session.failure:
         raise RunError(session.failure.reason, session.failure.exit_code)

@@ -91,8 +91,9 @@ def coordinator(
 @click.option("--patience", type=click.FloatRange(min=0), default=30.0, show_default=True,
               help="Seconds to wait for a first word of the coordinator.")  # fmt: skip
 @click.option(
-    "--epsilon", type=options.POSITIVE, help="Privacy budget: stop rather than spend more. Needs --delta."
-)
+    "--epsilon", type=options.POSITIVE,
+    help="Privacy budget: stop rather than spend more. Needs --delta and --magnitude.",
+)  # fmt: skip
 @click.option(
     "--delta", type=options.POSITIVE, help="By how much the gradients of adjacent problems may differ."
 )
@@ -100,6 +101,8 @@ def coordinator(
               help="What adjacent problems are. [function]")  # fmt: skip
 @click.option("--smoothness", type=options.NOT_NEGATIVE, help="L of your objective. It counts as public.")
 @click.option("--magnitude", type=options.POSITIVE, help="Bound on |x| and |y|, to account for rounding.")
+@click.option("--rounding", type=options.POSITIVE,
+              help="By how much a gradient may be rounded, over the magnitude. [2^-40]")  # fmt: skip
 @options.out
 @options.seed
 @options.observe
@@ -116,6 +119,10 @@ def agent(
     if claims["epsilon"] is not None and claims["delta"] is None:
         raise click.UsageError(
             "--epsilon needs --delta: the coordinator must not choose what it is measured in"
+        )
+    if claims["epsilon"] is not None and claims["magnitude"] is None:
+        raise click.UsageError(
+            "--epsilon needs --magnitude: a bound on |x| and |y|, so that rounding is counted"
         )
     if claims["epsilon"] is not None and claims["adjacency"] == "record" and claims["smoothness"] is None:
         raise click.UsageError(
@@ -141,6 +148,7 @@ def agent(
             folder=folder,
             claims=Claims(**claims),
             patience=patience,
+            seeded=seed is not None,
         ),
         notify,
     )
