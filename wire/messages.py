@@ -137,9 +137,10 @@ class Ready:
 
     def __post_init__(self) -> None:
         _whole("dimension", self.dimension, 1, MAX_ROUND)
-        _list("not_private", self.not_private)
-        if any(reason not in (SEEDED, OBSERVED) for reason in self.not_private):
-            raise ProtocolError(f"not_private may hold {SEEDED!r} and {OBSERVED!r}, not {self.not_private!r}")
+        if self.not_private not in ([], [SEEDED], [OBSERVED], [SEEDED, OBSERVED]):
+            raise ProtocolError(
+                f"not_private must be a list of {SEEDED!r} and {OBSERVED!r}, not {self.not_private!r}"
+            )
 
 
 @dataclass(frozen=True)
