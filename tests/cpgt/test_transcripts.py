@@ -100,7 +100,9 @@ def test_the_planned_noise_never_loses_more_than_the_account_says(
     assert (lost <= account).all()
     assert account[-1] <= 100.0
     assert lost[-1] > 85, "the account is not far from what is lost"
-    at_floor = int(np.argmax(network.algorithm_of(AGENT).noise.scales_of(np.arange(3000))[:, 1] <= network.noise.floor))
+    at_floor = int(
+        np.argmax(network.algorithm_of(AGENT).noise.scales_of(np.arange(3000))[:, 1] <= network.noise.floor)
+    )
     assert 10 < at_floor < 100
     assert 0 < lost[-1] - lost[at_floor + 60] < account[-1] - account[at_floor + 60] < 1
 
