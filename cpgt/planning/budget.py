@@ -35,6 +35,7 @@ Floats = NDArray[np.float64]
 LEAST_SHARE_OF_X = 0.01
 LEAST_SHARE = 1e-9
 TRIES = 100
+USELESS = 1e9  # times as far from the optimum as the start
 UNPAYABLE = 1e100
 BELOW = 1e-9
 DECAYS = tuple(1.0 - 10.0 ** float(exponent) for exponent in np.linspace(math.log10(0.95), -4, 48))
@@ -79,7 +80,10 @@ class Market:
             raise InputError(
                 f"epsilon = {epsilon:g} is too little for {rounds} rounds: the lattice costs {lattice:.2g}"
             )
-        near = DECAYS.index(self.best(epsilon, rounds).q)
+        roughly = self.best(epsilon, rounds)
+        if not roughly.error < USELESS * math.sqrt(self._response.start[0] + 1.0):
+            raise self._useless(roughly)
+        near = DECAYS.index(roughly.q)
         low, high = DECAYS[max(near - 1, 0)], DECAYS[min(near + 1, len(DECAYS) - 1)]
         found = minimize_scalar(
             lambda q: self._with_decay(q, epsilon, rounds).error, bounds=(low, high), method="bounded",
@@ -105,7 +109,7 @@ class Market:
         s_x, s_y = _split(spent_x, spent_y, cost_x, cost_y, budget)
         cost = s_x**2 * cost_x + s_y**2 * cost_y
         floor, share, floors_cost = self._floor_for(cost, budget, rounds)
-        if share >= 1:
+        if not share < 1:
             return Choice(epsilon, rounds, math.inf, math.inf, q, math.inf, floor)
         error = math.sqrt(self._response.start[rounds] + cost / (1 - share) ** 2 + floors_cost)
         s_x, s_y = s_x / (1 - share), s_y / (1 - share)
@@ -143,12 +147,6 @@ class Market:
 
     def _exactly(self, choice: Choice) -> Choice:
         """The scales spend no more than the budget; what the floor saves is given back."""
-        if math.isinf(choice.s_y):
-            raise InputError(
-                f"no noise spends only {choice.epsilon:g} in {choice.rounds} rounds"
-                + (f" above noise.floor = {self._floor:g}" if self._floor else "")
-                + "; more epsilon, fewer rounds or a smaller algorithm.alpha"
-            )
         for _ in range(TRIES):
             spent = epsilon_after(with_noise(self._terms, choice.noise), choice.rounds).sound
             factor = spent / choice.epsilon
@@ -164,6 +162,19 @@ class Market:
         choice = replace(choice, s_x=choice.s_x * grain, s_y=choice.s_y * grain)
         scales = choice.noise.scales_of(np.arange(self._response.rounds))
         return replace(choice, error=math.sqrt(self._response.errors(scales)[choice.rounds]))
+
+    def _useless(self, choice: Choice) -> InputError:
+        step = self._terms.alpha * self._terms.smoothness
+        why = (
+            f"alpha L is {step:.3g}, and from 1/2 on, two adjacent problems move apart ever faster; lower "
+            "algorithm.alpha"
+            if step >= 0.5
+            else "more epsilon, fewer rounds" + (", or another noise.floor" if self._floor else "")
+        )
+        return InputError(
+            f"to spend only {choice.epsilon:g} in {choice.rounds} rounds takes noise that leaves nothing of "
+            f"the result: {why}"
+        )
 
     def _lattice(self, rounds: int) -> float:
         return self._terms.dimension * GRID * (2 * rounds - 1)

@@ -66,6 +66,7 @@ class Plan:
     magnitude: float | None  # that bounds the states, so that rounding is counted
     largest: float | None  # what |x| and |y| come to in rehearsals, where they have to keep to it
     rounding: float  # what rounding spends of epsilon, where it is counted
+    rounding_claimed: bool  # nobody can check how far gradients are rounded
     floor: float  # no noise is smaller
     smoothness: float
     smoothness_claimed: bool
@@ -190,6 +191,7 @@ def _plan(
         )
         if promise.magnitude
         else 0.0,
+        rounding_claimed=None in [rounding_of(objective, 1.0) for objective in objectives],
         floor=min(t.floor for t in terms.values()),
         smoothness=L,
         smoothness_claimed=promise.smoothness is not None,

@@ -107,6 +107,8 @@ def _remarks(plan: Plan) -> list[str]:
             f"noise.floor = {plan.floor:.3g}. An agent stops if its |x| or |y| leaves privacy.magnitude = "
             f"{plan.magnitude:g}; in rehearsals they come to {plan.largest:.3g}."
         )
+        if plan.rounding_claimed:
+            remarks.append("How far gradients are rounded is the user's claim: privacy.rounding, or 2^-40.")
     if not plan.quadratic:
         remarks.append("Not quadratic: accuracy and rate are to first order around the optimum.")
     fastest = [value for value in (rate.iteration, rate.rehearsed) if value is not None]

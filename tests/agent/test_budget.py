@@ -255,14 +255,25 @@ def test_rounding_costs_more_the_smaller_the_noise() -> None:
 
 def test_a_run_inside_one_process_ends_with_the_first_budget() -> None:
     problem = Quadratics(4, rows=3, dimension=3, scale=0.05, seed=1)
-    table = {"epsilon": 2.06, "delta": 1.0, "magnitude": 1e-3}
-    budget = Claims(epsilon=2.06, delta=1.0, magnitude=1e-3)
+    table = {"epsilon": 2.06, "delta": 1.0, "magnitude": 1e3}
+    budget = Claims(epsilon=2.06, delta=1.0, magnitude=1e3)
     network = make_network(COMPRESSIONS["identity"], {"kind": "ring", "agents": 4}, privacy=table)
     lasts = [opened(budget, f, network.algorithm_of(1)).look(500) for f in problem.objectives]
     shortest = min(lasts)
     assert 1 < shortest < 500
     assert cpgt.run(network, problem.objectives, rounds=500, seed=1).rounds == shortest
     assert cpgt.run(network, problem.objectives, rounds=shortest - 1, seed=1).rounds == shortest - 1
+
+
+def test_a_run_inside_one_process_keeps_to_the_magnitude() -> None:
+    problem = Quadratics(4, rows=3, dimension=3, scale=0.05, seed=1)
+    network = make_network(
+        COMPRESSIONS["identity"],
+        {"kind": "ring", "agents": 4},
+        privacy={"delta": 1.0, "magnitude": 1e-3},
+    )
+    with pytest.raises(BudgetError, match=r"left the magnitude 0\.001"):
+        cpgt.run(network, problem.objectives, rounds=5, seed=1)
 
 
 # --- books ----------------------------------------------------------------------------------------
