@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from agent.objectives import Objective
 from cpgt.batch import Batch, run_trials
 from cpgt.local import run
-from cpgt.network import Network, NoiseSection
+from cpgt.network import Network, NoiseSection, PrivacySection
 
 ROUNDS, AGENT_ROUNDS, TRAFFIC_ROUNDS = 2000, 12_000, 100
 REHEARSALS = 8
@@ -51,5 +51,6 @@ def _rounds(network: Network) -> int:
 
 def traffic(network: Network, objectives: Sequence[Objective]) -> float:
     """Bytes a round on all edges, measured in this process. The noise is seeded: nothing of it leaves."""
-    result = run(network, objectives, rounds=min(network.rounds, TRAFFIC_ROUNDS), seed=0)
+    unaccounted = network.model_copy(update={"privacy": PrivacySection()})
+    result = run(unaccounted, objectives, rounds=min(network.rounds, TRAFFIC_ROUNDS), seed=0)
     return float(result.bytes["zmtp"].sum() / result.rounds) if result.bytes else 0.0

@@ -231,6 +231,13 @@ def test_the_floor_is_the_best_one(rounding: float) -> None:
         assert chosen.error <= 1.03 * other.error
 
 
+def test_a_magnitude_that_states_leave_is_told_so() -> None:
+    arguments = ["plan", "paper", "--rounds", "200", "--set", "privacy.magnitude=10.0"]
+    output = " ".join(CliRunner().invoke(main, arguments).output.split())
+    assert "beyond it: choose a larger one" in output
+    assert "beyond it" not in CliRunner().invoke(main, [*arguments[:-1], "privacy.magnitude=1e6"]).output
+
+
 def test_a_floor_below_which_rounding_eats_the_budget() -> None:
     terms = Terms(0.1, 1.93, 1.0, 1.0, 1.0, 0.9, 10, rounding=1e-9)
     with pytest.raises(InputError, match=r"leaves nothing of the result: .*noise.floor"):
