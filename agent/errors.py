@@ -19,17 +19,23 @@ class InputError(AgentError, ValueError):
 class DataError(InputError):
     """The private data cannot be used. What is wrong with it is for its owner's eyes."""
 
+    what = "data"
+
     @property
     def told(self) -> str:
-        return "its data cannot be used; its own log says why"
+        return f"its {self.what} cannot be used; its own log says why"
 
 
-class FileError(InputError):
+class CodeError(DataError):
+    """An objective of the owner's own cannot be used. Its words may be made of data, too."""
+
+    what = "objective"
+
+
+class FolderError(DataError):
     """A file of the agent's own cannot be written. Where it is, is nobody else's business."""
 
-    @property
-    def told(self) -> str:
-        return "a file of its own cannot be written; its own log says which"
+    what = "folder"
 
 
 class PeerError(AgentError):

@@ -299,6 +299,7 @@ def test_books_are_for_the_owner(tmp_path: Path) -> None:
 
 def test_books_of_another_run_are_not_overwritten(tmp_path: Path) -> None:
     (tmp_path / "epsilon.csv").write_text("mine")
-    with pytest.raises(InputError, match="cannot write"):
+    with pytest.raises(InputError, match="cannot write") as caught:
         Books(tmp_path, opened(CLAIMS))
+    assert caught.value.told == "its folder cannot be used; its own log says why", "not where that is"
     assert (tmp_path / "epsilon.csv").read_text() == "mine"
