@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from cpgt.commands import catalogues, experiments, privacy, running
+from cpgt.commands import catalogues, clusters, experiments, privacy, running
 
 BAD_INPUT, INTERRUPTED = 2, 130
 
@@ -49,6 +49,7 @@ for _command in (
     *(running.run, running.coordinator, running.agent, running.data),
     *(experiments.bandwidth, experiments.compare, experiments.reproduce),
     *(privacy.plan, privacy.audit),
+    *(clusters.submit,),
     *(catalogues.topology, catalogues.algorithms),
 ):
     main.add_command(_command)
