@@ -16,6 +16,7 @@ from coordinator.errors import RunError
 from cpgt.clusters.slurm_task import ENDPOINT, OWN_ADDRESS, START_SECONDS, write_tasks
 from cpgt.launch import CPGT, Experiment, agent_commands
 from cpgt.network import Network
+from cpgt.parties import COORDINATOR, key_file, make_keys
 
 SCRIPT, LOG = "job.sh", "job.log"
 # what caused the end of a job: the first such line of its log; what the others say follows from it
@@ -36,13 +37,17 @@ class Ended(NamedTuple):
 
 
 def write_job(network: Network, folder: Path, experiment: Experiment, search: Path) -> Path:
-    """Everything that the job needs, into the run's folder; the script to submit."""
-    file = folder / "network.toml"
+    """Everything that the job needs, into the run's folder: new keys, commands, the script to submit."""
+    file, keys = folder / "network.toml", folder / "keys"
+    network = make_keys(network, keys)
     file.write_text(network.to_toml(), encoding="utf-8")
     coordinator = [*CPGT, "coordinator", str(file), "--bind", OWN_ADDRESS, "--out", str(folder)]
-    coordinator += ["--wait", f"{START_SECONDS:g}"]
-    agents = agent_commands(network, ENDPOINT, folder, experiment)
-    write_tasks([coordinator, *(agents[agent] for agent in network.agents)], folder)
+    coordinator += ["--wait", f"{START_SECONDS:g}", "--key", str(key_file(keys, COORDINATOR))]
+    agents = [
+        [*command, "--network", str(file), "--key", str(key_file(keys, agent))]
+        for agent, command in agent_commands(network, ENDPOINT, folder, experiment).items()
+    ]
+    write_tasks([coordinator, *agents], folder)
     script = folder / SCRIPT
     script.write_text(_script(network, folder, search), encoding="utf-8")
     return script

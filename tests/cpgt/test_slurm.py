@@ -35,7 +35,7 @@ def test_a_name_cannot_add_lines_to_the_script(tmp_path: Path) -> None:
 
 
 def test_each_task_has_its_command(tmp_path: Path) -> None:
-    write_tasks([["coordinator", "--bind", "tcp://{address}:*"], ["agent", "{endpoint}", "a b"]], tmp_path)
+    write_tasks([["coordinator", "--bind", "{own address}"], ["agent", "{endpoint}", "a b"]], tmp_path)
     publish(tmp_path, "tcp://10.0.0.1:1")
     assert command_of_task(tmp_path, {"SLURM_PROCID": "0"}) == ["coordinator", "--bind", "tcp://127.0.0.1:*"]
     assert command_of_task(tmp_path, {"SLURM_PROCID": "1"}) == ["agent", "tcp://10.0.0.1:1", "a b"]
@@ -61,10 +61,10 @@ def test_a_coordinator_that_does_not_come_is_named(tmp_path: Path) -> None:
 def test_loopback_is_no_address_for_other_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where a node's own name stands for loopback, srun's address is of no use to the others."""
     ways = {"127.0.1.1": "127.0.0.1", "10.0.0.7": "10.0.0.7", ELSEWHERE: "10.0.0.9"}
-    monkeypatch.setattr("cpgt.clusters.slurm_task._on_the_way_to", ways.__getitem__)
-    assert own_address({"SLURM_LAUNCH_NODE_IPADDR": "10.0.0.7", "SLURM_NNODES": "2"}) == "10.0.0.7"
-    assert own_address({"SLURM_LAUNCH_NODE_IPADDR": "127.0.1.1", "SLURM_NNODES": "1"}) == "127.0.0.1"
-    assert own_address({"SLURM_LAUNCH_NODE_IPADDR": "127.0.1.1", "SLURM_NNODES": "2"}) == "10.0.0.9"
+    monkeypatch.setattr("cpgt.clusters.slurm_task.route_to", lambda there: ways[there.host])
+    assert own_address({"SLURM_LAUNCH_NODE_IPADDR": "10.0.0.7", "SLURM_NNODES": "2"}) == "tcp://10.0.0.7:*"
+    assert own_address({"SLURM_LAUNCH_NODE_IPADDR": "127.0.1.1", "SLURM_NNODES": "1"}) == "tcp://127.0.0.1:*"
+    assert own_address({"SLURM_LAUNCH_NODE_IPADDR": "127.0.1.1", "SLURM_NNODES": "2"}) == "tcp://10.0.0.9:*"
 
 
 @pytest.mark.parametrize(
