@@ -53,7 +53,7 @@ for _command in (
     *(running.run, running.coordinator, running.agent, running.data),
     *(experiments.bandwidth, experiments.compare, experiments.reproduce),
     *(privacy.plan, privacy.audit, keys.keys),
-    *(clusters.submit,),
+    *(clusters.submit, clusters.export),
     *(catalogues.topology, catalogues.algorithms),
 ):
     main.add_command(_command)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
 import click
 
@@ -89,3 +89,35 @@ def slurm_task(folder: Path) -> None:
 
     command = command_of_task(folder, os.environ)
     os.execv(command[0], command)
+
+
+@click.group()
+def export() -> None:
+    """Write what a cluster needs to run a network."""
+
+
+@export.command()
+@click.argument("network")
+@click.option("--image", default="cpgt", show_default=True, help="With cpgt in it, and code of your own.")
+@click.option(
+    "--data-claim", metavar="NAME", help="PersistentVolumeClaim with each agent's data: 1/, 2/, ..."
+)
+@click.option("--results-claim", metavar="NAME", help="PersistentVolumeClaim that all nodes may write to. "
+              "[none: results end with the pods, but for the log]")  # fmt: skip
+@options.rounds
+@options.change
+@click.option("--out", type=click.File("w", lazy=True), default="-", help="File to write. [standard output]")
+def kubernetes(
+    network: str, image: str, data_claim: str | None, results_claim: str | None, rounds: int | None,
+    overrides: tuple[str, ...], out: IO[str],
+) -> None:  # fmt: skip
+    """Write NETWORK as an Indexed Job, a headless Service and a ConfigMap.
+
+    NETWORK is a file with public keys, as `cpgt keys all` makes it. The secret ones are in no manifest: a
+    comment at the top says how to make a Secret of them.
+    """
+    from cpgt.clusters.kubernetes import Cluster, manifests, to_yaml
+
+    model = options.load(network, overrides, rounds)
+    documents = manifests(model, Cluster(image, data_claim, results_claim))
+    out.write(to_yaml(documents, model, Path(network).parent))
