@@ -20,7 +20,7 @@ from cpgt.parties import COORDINATOR, key_file, make_keys
 
 SCRIPT, LOG = "job.sh", "job.log"
 # what caused the end of a job: the first such line of its log; what the others say follows from it
-CAUSE = re.compile(r"(?:\d+: Error: (?!interrupted|stopped by)|srun: error: (?=.*task))(.+)")
+CAUSE = re.compile(r"(?:srun: error: (?=.*task)|(?=\d+: Error: (?!interrupted|stopped by)))(.+)")
 
 
 UNDER_WAY = (
@@ -126,4 +126,6 @@ def cause(folder: Path) -> str:
     except OSError:
         return "it left no log: is the folder on a file system that all nodes share?"
     found = next(filter(None, map(CAUSE.match, lines)), None)
-    return found[1] if found else lines[-1] if lines else "its log is empty"
+    if found:
+        return re.sub(r"^(\d+): Error:", r"task \1:", found[1])
+    return lines[-1] if lines else "its log is empty"

@@ -77,8 +77,9 @@ def _wait(job: str, network: Network, folder: Path, experiment: Experiment) -> N
         write_summary(summary, folder)
         show(summary, folder, Console())
     if ended.exit_code:
-        why = f"{cause(folder)}; its log: {folder / LOG}"
-        raise RunError(f"job {job}: {ended.state.lower()}: {why}", ended.exit_code)
+        # a coordinator that was only told to stop does not know why
+        why = summary["error"] if summary and summary["status"] == "failed" else cause(folder)
+        raise RunError(f"job {job}: {ended.state.lower()}: {why}; its log: {folder / LOG}", ended.exit_code)
 
 
 @submit.command("slurm-task", hidden=True)

@@ -70,7 +70,7 @@ def test_loopback_is_no_address_for_other_nodes(monkeypatch: pytest.MonkeyPatch)
 @pytest.mark.parametrize(
     ("log", "words"),
     [
-        ("0: listening\n4: Error: interrupted\n3: Error: no data\n", "no data"),
+        ("0: listening\n4: Error: interrupted\n3: Error: no data\n", "task 3: no data"),
         ("srun: error: n2: task 3: Out Of Memory\n0: Error: interrupted\n", "n2: task 3: Out Of Memory"),
         ("srun: Terminating\nsrun: error: n2: task 3: Killed\n3: Error: late\n", "n2: task 3: Killed"),
         ("slurmstepd: error: *** JOB 3 ON n0 CANCELLED AT 12 DUE TO TIME LIMIT ***\n", "DUE TO TIME LIMIT"),
