@@ -234,3 +234,17 @@ def test_a_secret_is_not_used_for_a_second_run(cpgt: Commands, tmp_path: Path) -
     assert done.returncode == 2
     assert "none is used twice" in one_error_line(done)
     assert (tmp_path / "own" / "secret").read_bytes() == bytes(32)
+
+
+def test_a_planned_budget_lasts_for_all_rounds_and_is_not_exceeded(cpgt: Commands, tmp_path: Path) -> None:
+    """With rounding in the account, far into the rounds in which noise stands at its floor."""
+    arguments = ("--epsilon", "100", "--delta", "0.1", "--rounds", "400", "--write", "private.toml")
+    assert cpgt.run("plan", "paper", *arguments).returncode == 0
+    done = cpgt.run("run", "private.toml", "--no-compare", "--out", "run")
+    assert done.returncode == 0, done.stderr
+    summary = summary_of(tmp_path / "run")
+    assert (summary["status"], summary["rounds"], summary["not_private"]) == ("completed", 400, [])
+    most = max(of["epsilon"] for of in summary["privacy"]["agents"].values())
+    assert most <= 100.0
+    assert most == pytest.approx(100.0, rel=1e-8)
+    assert f"|x|, |y| <= {summary['privacy']['claims']['magnitude']:g}" in " ".join(done.stdout.split())
