@@ -14,9 +14,9 @@ from wire.keys import Ring, new_pair, read_pair, write_pair
 COORDINATOR = "coordinator"
 
 
-def agreed(network: Network, agent: int, source: str) -> Agreement:
+def agreed(network: Network, agent: int) -> Agreement:
     _check_member(network, agent)
-    return Agreement(source, network.parameters(agent), network.topology.row(agent), network.rounds)
+    return Agreement(network.parameters(agent), network.topology.row(agent), network.rounds)
 
 
 def owners_claims(network: Network, agent: int, given: Claims) -> Claims:

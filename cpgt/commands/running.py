@@ -148,7 +148,7 @@ def agent(
         )
 
         model = options.load(network, (), None)
-        agreement, own = agreed(model, number, network), owners_claims(model, number, own)
+        agreement, own = agreed(model, number), owners_claims(model, number, own)
         ring = ring_of(model, number, key) if key else None
     notify, folder = _notifier(number), out or _own_folder(number)
     signal.signal(signal.SIGTERM, _interrupt)

@@ -190,7 +190,7 @@ def test_no_plan_is_taken_but_the_one_agreed_on(
 def test_fewer_rounds_than_agreed_are_taken_and_more_are_not(cpgt: Commands, tmp_path: Path) -> None:
     parameters = owners_copy(tmp_path).parameters(1)
     done, _ = planned(cpgt, Plan(1, {}, {1: 1.0}, 5001, 7, 30.0, parameters))
-    assert "rounds is 5001 there and 5000 in agreed.toml" in one_error_line(done)
+    assert "rounds is 5001 there and 5000 in the owner's copy" in one_error_line(done)
     done, answer = planned(cpgt, Plan(1, {}, {1: 1.0}, 4999, 7, 30.0, parameters))
     assert done.returncode == 0, done.stderr
     assert isinstance(answer, Ready | Spent)
