@@ -29,7 +29,7 @@ Everything is kept divided by t_y, because a_k and q^k may both be far below the
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from agent.errors import InputError
@@ -88,15 +88,14 @@ class Terms:
         return Scales(x, y)
 
 
-@dataclass(frozen=True)
-class Account:
+class Account(NamedTuple):
     """What `rounds` rounds have spent. `after_next` is what it will be once another one is sent."""
 
     terms: Terms
     rounds: int = 0
     epsilon: Epsilon = NOTHING
-    _apart: Scales = field(default=NONE_YET, repr=False)  # b_k and a_k of the last round, over its t_y
-    _scales: Scales = field(default=NONE_YET, repr=False)
+    apart: Scales = NONE_YET  # b_k and a_k of the last round, over its t_y
+    scales: Scales = NONE_YET
 
     def after_next(self, scales: Scales | None = None) -> Account:
         """`scales` are those the noise really has, where they are not exactly the terms'."""
@@ -110,21 +109,23 @@ class Account:
         drift = _over(math.sqrt(terms.dimension) * terms.rounding, scales.y)
         if self.rounds == 0:
             return Scales(0.0, _over(terms.delta, scales.y) + drift)
-        decay = _ratio(scales.y, self._scales.y, terms.q)
-        x = terms.alpha * self._apart.y / decay + drift
-        y = terms.smoothness * (x + self._apart.x / decay) + drift
+        decay = _ratio(scales.y, self.scales.y, terms.q)
+        x = terms.alpha * self.apart.y / decay + drift
+        y = terms.smoothness * (x + self.apart.x / decay) + drift
         return Scales(x, y + (_over(2 * terms.delta, scales.y) if terms.adjacency == "record" else 0.0))
 
     def _spent_with(self, apart: Scales, scales: Scales) -> Epsilon:
         """The account with this round in it. What is infinite stays infinite."""
         terms = self.terms
         exchange = _ratio(scales.y, scales.x, _over(terms.s_y, terms.s_x))  # from over t_y to over t_x
-        decay = _ratio(scales.x, self._scales.x, terms.q) if self.rounds else 1.0
+        decay = _ratio(scales.x, self.scales.x, terms.q) if self.rounds else 1.0
         x = apart.x * exchange if apart.x else 0.0
         sound = math.sqrt(terms.dimension) * (x + apart.y)
         lattice = terms.dimension * terms.grid * (2 if self.rounds else 1)  # x(0) is the same in both
-        spent = Epsilon(self.epsilon.paper + x * decay + apart.y, self.epsilon.sound + sound + lattice)
-        return Epsilon(*(INFINITE if math.isnan(value) else value for value in spent))
+        paper, sound = self.epsilon.paper + x * decay + apart.y, self.epsilon.sound + sound + lattice
+        if math.isnan(paper + sound):
+            return Epsilon(*(INFINITE if math.isnan(value) else value for value in (paper, sound)))
+        return Epsilon(paper, sound)
 
 
 def epsilon_after(terms: Terms, rounds: int) -> Epsilon:

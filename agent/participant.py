@@ -14,6 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from agent.algorithms import Algorithm
+from agent.algorithms.algorithm import Stacks
 from agent.compressors import Floats
 from agent.errors import DivergedError, PeerError
 from agent.objectives import Objective
@@ -24,6 +25,7 @@ from wire.messages import decode_data, encode_whole
 from wire.payloads import decoder, encode
 from wire.vectors import Vectors
 
+ONE_BYTE = 127  # the largest number of an agent that is its own first byte in a frame
 SMALL = 8192  # coordinates of a round's messages: up to here, numpy's cost per call is what counts
 
 
@@ -71,6 +73,7 @@ class Participant:
         self._here: dict[int, bytes] = {}
         self._early: dict[int, bytes] = {}
         self._name = encode_whole(agent)
+        self._near = {peer for peer in self._neighbours if peer <= ONE_BYTE}  # nearly always all of them
         self._retained = (b"", b"")  # a neighbour may still wait for the round before the one just sent
         self._decode = decoder(algorithm.channels, objective.dimension)
         self._small = len(weights) * algorithm.channels * objective.dimension <= SMALL
@@ -119,17 +122,15 @@ class Participant:
 
     def collect(self, idle: Callable[[], None]) -> None:
         """Wait for every neighbour's message of this round, then step. `idle` is called while none comes."""
-        here, this_round, receive, received = (
-            self._here, self._this_round, self._carrier.receive, self.meter.received,
-        )  # fmt: skip
+        here, this_round, receive = self._here, self._this_round, self._carrier.receive
+        near, received = self._near, self.meter.received
         degree, start = len(received), 1 + len(this_round)
         while len(here) < degree:
             frame = receive()
             if frame is None:
                 idle()
                 continue
-            # nearly all come now, from one of the first 127 agents: a number of one byte
-            if frame.startswith(this_round, 1) and (sender := frame[0]) in received and sender not in here:
+            if frame.startswith(this_round, 1) and (sender := frame[0]) in near and sender not in here:
                 here[sender] = frame[start:]
                 received[sender] += len(frame)
             else:
@@ -137,16 +138,23 @@ class Participant:
         self._step()
 
     def _sort_in(self, frame: bytes) -> None:
-        try:
-            sender, round_, payload = decode_data(frame)
-        except ProtocolError as error:
-            raise PeerError(f"a neighbour sent a {error}") from None
+        next_round = encode_whole(self.round + 1)
+        if frame.startswith(next_round, 1) and frame[0] in self._near:  # as most that are not of this round
+            sender, round_, payload = frame[0], self.round + 1, frame[1 + len(next_round) :]
+        else:
+            sender, round_, payload = self._read(frame)
         box = self._here if round_ == self.round else self._box(sender, round_)
         if sender not in box:
             if sender not in self.meter.received:
                 raise PeerError(f"agent {sender}, which is no neighbour, sent data")
             box[sender] = payload
             self.meter.received[sender] += len(frame)
+
+    def _read(self, frame: bytes) -> tuple[int, int, bytes]:
+        try:
+            return decode_data(frame)
+        except ProtocolError as error:
+            raise PeerError(f"a neighbour sent a {error}") from None
 
     def _box(self, sender: int, round_: int) -> dict[int, bytes]:
         """Where a message that is not of this round belongs."""
@@ -165,7 +173,11 @@ class Participant:
     def _step(self) -> None:
         here = self._here
         payloads = [self._payload, *map(here.__getitem__, self._neighbours)]
-        stacks = self._together(payloads) or self._one_by_one(payloads)
+        stacks: Stacks
+        try:
+            stacks = [(self._mixing, self._decode(payloads))] if self._small else self._one_by_one(payloads)
+        except ProtocolError:  # they are not all alike, or one of them is bad: it will be found
+            stacks = self._one_by_one(payloads)
         before = self.state
         self.state = self._algorithm.absorb(before, self._outgoing, self._objective, stacks)
         self._here, self._early = self._early, {}
@@ -176,17 +188,8 @@ class Participant:
 
     # What is sent is what is used: the own message, the first, is decoded from its payload like all others.
 
-    def _together(self, payloads: list[bytes]) -> list[tuple[Floats, Vectors]]:
-        """The messages as one stack with their weights; nothing if they are too large, or not all alike."""
-        if not self._small:
-            return []
-        try:
-            return [(self._mixing, self._decode(payloads))]
-        except ProtocolError:
-            return []  # one of them is bad: one by one, it will be found
-
     def _one_by_one(self, payloads: list[bytes]) -> Iterator[tuple[Floats, Vectors]]:
-        """The same, one message at a time, so that memory does not grow with the number of neighbours."""
+        """One message at a time, so that memory does not grow with the number of neighbours."""
         for i, payload in enumerate(payloads):
             try:
                 message = self._decode([payload])

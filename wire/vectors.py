@@ -23,8 +23,7 @@ SHORT = 64  # coordinates: of rows up to here, numpy's way to a result takes lon
 def product(a: Floats, matrix: Floats) -> Floats:
     """a @ matrix. Before it begins to multiply, `@` takes several times as long as `dot`, which knows no
     stacks of matrices."""
-    found: Floats = a.dot(matrix) if a.ndim <= 2 else a @ matrix
-    return found
+    return a.dot(matrix) if a.ndim <= 2 else a @ matrix
 
 
 class Dense(NamedTuple):

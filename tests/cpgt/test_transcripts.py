@@ -45,9 +45,8 @@ class Doubted(Participant):
 
     def _step(self) -> None:
         payloads = [self._payload, *map(self._here.__getitem__, self._neighbours)]
-        self._shadow = self._algorithm.absorb(
-            self._shadow, self._outgoing, self._other, self._together(payloads)
-        )
+        stacks = [(self._mixing, self._decode(payloads))]
+        self._shadow = self._algorithm.absorb(self._shadow, self._outgoing, self._other, stacks)
         super()._step()
 
 
