@@ -158,14 +158,15 @@ class _Shell:
         assert self.participant and self.plan
         participant, window, spending = self.participant, self.plan.window, self.spending
         allowed = spending.look(self.grant.until) if spending else self.grant.until
+        bounded = spending if spending and spending.magnitude is not None else None
         while participant.round < allowed:
             self._round_began = time.monotonic()
             if self._round_began - self._said > PULSE_SECONDS:
                 self._attend(0)  # rounds may be so long that a window takes minutes
                 if self.phase is not Phase.PLAYING:
                     return
-            if spending:
-                spending.check(participant.state.values)
+            if bounded:
+                bounded.check(participant.state.values)
             participant.send()
             try:
                 participant.collect(self._idle)
