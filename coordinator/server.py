@@ -30,11 +30,12 @@ from coordinator.session import BAD_INPUT, Phase, Session, SessionSettings
 from coordinator.supervisor import Supervisor
 from wire.control import ControlServer
 from wire.errors import ProtocolError, WireError
-from wire.messages import Failed, Finished, Hello, Ready, Report, Spent, Status, decode_control
+from wire.messages import Control, Failed, Finished, Hello, Ready, Report, Spent, Status
 
 POLL_MS = 100
 PROGRESS_SECONDS = 0.25
 LEAVE_SECONDS = 3.0
+FAREWELL_SECONDS = 1.0  # after a failure, when some may be gone for good
 FROM_AGENTS = (Hello, Ready, Spent, Status, Report, Finished, Failed)
 
 
@@ -91,10 +92,18 @@ def _serve(
             shown = now
             hooks.progress(session, ledger)
     hooks.progress(session, ledger)
+    _see_off(session, server)
     return session
 
 
-def _drain(server: ControlServer) -> Iterator[tuple[bytes, bytes]]:
+def _see_off(session: Session, server: ControlServer) -> None:
+    """Not leave before everybody knows that it is over: one that is cut off just now would wait in vain."""
+    failure = session.failure
+    awaited = [m.connection for agent, m in session.members.items() if not failure or agent != failure.agent]
+    server.settle(awaited, FAREWELL_SECONDS if failure else session.settings.patience)
+
+
+def _drain(server: ControlServer) -> Iterator[tuple[bytes, Control | ProtocolError]]:
     """Everything that has come; waits only for the first."""
     received = server.receive(POLL_MS)
     while received is not None:
@@ -102,11 +111,9 @@ def _drain(server: ControlServer) -> Iterator[tuple[bytes, bytes]]:
         received = server.receive(0)
 
 
-def _heard(connection: bytes, frame: bytes) -> Happening:
-    try:
-        message = decode_control(frame)
-    except ProtocolError as error:
-        return Garbled(connection, str(error))
+def _heard(connection: bytes, message: Control | ProtocolError) -> Happening:
+    if isinstance(message, ProtocolError):
+        return Garbled(connection, str(message))
     if not isinstance(message, FROM_AGENTS):
         return Garbled(connection, f"{type(message).__name__} is not an agent's to say")
     return Heard(connection, message)

@@ -1,20 +1,25 @@
 """The control plane: one ROUTER at the coordinator, one DEALER at each agent.
 
 Agents name their own connection with a random id, so that a second agent that claims the same number is a
-second connection and can be refused, and a reconnecting one is recognised.
+second connection and can be refused, and a reconnecting one is recognised: nothing is lost, doubled or
+reordered then (wire.reliable).
 """
 
 from __future__ import annotations
 
 import secrets
+import time
+from collections.abc import Collection, Iterator
 
 import zmq
 
-from wire.errors import WireError
-from wire.messages import Control, decode_control, encode_control
+from wire.errors import ProtocolError, WireError
+from wire.messages import Control, Refused, decode_control, encode_control
+from wire.reliable import Courier, Parts
 from wire.sockets import bind, open_socket
 
 LINGER_MS = 1000
+POLL_MS = 100
 
 
 class ControlServer:
@@ -23,21 +28,42 @@ class ControlServer:
     def __init__(self, context: zmq.Context[zmq.Socket[bytes]], endpoint: str) -> None:
         self._socket = open_socket(context, zmq.ROUTER, LINGER_MS)
         self._socket.set(zmq.ROUTER_HANDOVER, 1)
+        self._couriers: dict[bytes, Courier] = {}
         try:
             self.endpoint = bind(self._socket, endpoint)
         except WireError:
             self.close()
             raise
 
-    def receive(self, timeout_ms: int) -> tuple[bytes, bytes] | None:
-        """(connection, frame) or None. Frames are left packed: who sent rubbish is the caller's to judge."""
-        if not self._socket.poll(timeout_ms):
-            return None
-        parts = self._socket.recv_multipart()
-        return parts[0], parts[-1]
+    def receive(self, timeout_ms: int) -> tuple[bytes, Control | ProtocolError] | None:
+        """Who said what; or what is wrong with it: who sent rubbish is the caller's to judge."""
+        for connection, *parts in _arriving(self._socket, timeout_ms):
+            try:
+                body = self._hear(connection, parts)
+                if body is not None:
+                    return connection, decode_control(body)
+            except ProtocolError as error:
+                return connection, error
+        return None
+
+    def _hear(self, connection: bytes, parts: Parts) -> bytes | None:
+        courier = self._couriers.get(connection) or Courier()
+        body, replies = courier.hear(parts)
+        self._couriers[connection] = courier
+        for reply in replies:
+            self._socket.send_multipart([connection, *reply])
+        return body
 
     def send(self, connection: bytes, message: Control) -> None:
-        self._socket.send_multipart([connection, encode_control(message)])
+        """To a stranger, whose words have no numbers, in a form that all versions read."""
+        courier, body = self._couriers.get(connection), encode_control(message)
+        self._socket.send_multipart([connection, *(courier.say(body) if courier else [body])])
+
+    def settle(self, connections: Collection[bytes], seconds: float) -> None:
+        """Wait until they have got everything, at most so long. What they say meanwhile is not news."""
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline and not all(self._couriers[c].settled for c in connections):
+            self.receive(POLL_MS)
 
     def close(self) -> None:
         self._socket.close()
@@ -49,19 +75,52 @@ class ControlClient:
     def __init__(self, context: zmq.Context[zmq.Socket[bytes]], endpoint: str) -> None:
         self._socket = open_socket(context, zmq.DEALER, LINGER_MS)
         self._socket.set(zmq.ROUTING_ID, b"a" + secrets.token_bytes(8))  # a leading zero is ZeroMQ's own
+        self._monitor = open_socket(context, zmq.PAIR, 0)
+        events = f"inproc://control-{id(self)}"
+        self._socket.monitor(events, zmq.EVENT_HANDSHAKE_SUCCEEDED)
+        self._monitor.connect(events)
+        self._courier = Courier()
         try:
             self._socket.connect(endpoint)
         except zmq.ZMQError as error:
-            self.close()
+            self._close()
             raise WireError(f"cannot connect to {endpoint}: {error}") from error
 
     def receive(self, timeout_ms: int) -> Control | None:
-        if not self._socket.poll(timeout_ms):
-            return None
-        return decode_control(self._socket.recv())
+        self._catch_up()
+        for parts in _arriving(self._socket, timeout_ms):
+            if len(parts) == 1 and isinstance(refusal := decode_control(parts[0]), Refused):
+                return refusal  # by one that does not know of this conversation
+            body, _ = self._courier.hear(parts)
+            if body is not None:
+                return decode_control(body)
+        return None
+
+    def _catch_up(self) -> None:
+        """After the connection was made anew: what was on its way when the last one broke."""
+        connected = False
+        while self._monitor.poll(0):
+            self._monitor.recv_multipart()
+            connected = True
+        for parts in [self._courier.ask(), *self._courier.again()] if connected else ():
+            self._socket.send_multipart(parts)
 
     def send(self, message: Control) -> None:
-        self._socket.send(encode_control(message))
+        self._socket.send_multipart(self._courier.say(encode_control(message)))
 
     def close(self) -> None:
+        if not self._socket.closed:
+            self._socket.send_multipart(self._courier.ask())  # says what has come: the other may leave, too
+        self._close()
+
+    def _close(self) -> None:
         self._socket.close()
+        self._monitor.close()
+
+
+def _arriving(socket: zmq.Socket[bytes], timeout_ms: int) -> Iterator[Parts]:
+    """What comes, until so much time is over."""
+    deadline = time.monotonic() + timeout_ms / 1000
+    while socket.poll(timeout_ms):
+        yield socket.recv_multipart()
+        timeout_ms = max(0, int(1000 * (deadline - time.monotonic())))

@@ -8,12 +8,28 @@ import zmq
 
 from wire.errors import WireError
 
+# A connection over which nothing comes back any more is given up after DEAD_MS, and made again. The kernel
+# finds out, by probes that carry no byte, so that what ZeroMQ sends stays countable (docs/decisions/0016).
+DEAD_MS = 4000
+CONNECTIONS = {
+    zmq.TCP_MAXRT: DEAD_MS,
+    zmq.TCP_KEEPALIVE: 1,
+    zmq.TCP_KEEPALIVE_IDLE: 1,
+    zmq.TCP_KEEPALIVE_INTVL: 1,
+    zmq.TCP_KEEPALIVE_CNT: DEAD_MS // 1000,
+    zmq.CONNECT_TIMEOUT: 1500,  # the kernel's own pauses between attempts would soon be longer than the cut
+    zmq.RECONNECT_IVL: 100,
+    zmq.RECONNECT_IVL_MAX: 1000,
+}
+
 
 def open_socket(context: zmq.Context[zmq.Socket[bytes]], kind: int, linger_ms: int) -> zmq.Socket[bytes]:
     """A socket without queue limits (lock-step rounds bound the queues) that closes within `linger_ms`."""
     socket = context.socket(kind)
     socket.set_hwm(0)
     socket.set(zmq.LINGER, linger_ms)
+    for option, value in CONNECTIONS.items():
+        socket.set(option, value)
     return socket
 
 

@@ -16,7 +16,7 @@ from cpgt import load_network, run
 from cpgt.problem import make_data
 from tests.system.conftest import Commands, one_error_line, sets, summary_of
 from wire.control import ControlServer
-from wire.messages import Failed, Grant, Hello, Plan, Ready, Report, Spent, Status, Stop, decode_control
+from wire.messages import Failed, Grant, Hello, Plan, Ready, Report, Spent, Status, Stop
 
 BUDGET = (
     "rounds=300", "window=7", "noise.q=0.999", "privacy.adjacency=record", "privacy.smoothness=4.0",
@@ -123,7 +123,7 @@ def converse(server: ControlServer, plan: Plan) -> list[object]:
     while not said or not isinstance(said[-1], Failed):
         received = server.receive(30_000)
         assert received, "the agent has fallen silent"
-        connection, message = received[0], decode_control(received[1])
+        connection, message = received[0], received[1]
         said.append(message)
         if isinstance(message, Hello):
             server.send(connection, plan)

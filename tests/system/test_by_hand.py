@@ -121,7 +121,7 @@ def test_a_coordinator_of_another_version_is_named(cpgt: Commands) -> None:
         port = new.bind_to_random_port("tcp://127.0.0.1")
         agent = cpgt.start("agent", "1", "--coordinator", f"tcp://127.0.0.1:{port}")
         assert new.poll(10_000)
-        who, _ = new.recv_multipart()
+        who, *_ = new.recv_multipart()
         new.send_multipart([who, msgpack.packb([7, "Plan", "whatever"])])
         done = finish(agent)
     assert done.returncode == 3
