@@ -73,7 +73,7 @@ def test_six_agents_by_hand_equal_one_command(cpgt: Commands, tmp_path: Path, da
 def test_who_is_missing_is_named_and_a_deadline_ends_it(cpgt: Commands, data: Path) -> None:
     hand = Hand(cpgt, "--wait", "3")
     agents = [hand.agent(i, "--data", data / str(i) / "data.npz") for i in (1, 2, 4)]
-    assert hand.wait_for("waiting for agents 3, 5, 6$")
+    assert hand.wait_for(r"waiting for agents 3, 5, 6 \(for \d s\)$")
     done = finish(hand.process)
     assert done.returncode == 3
     assert "not all agents came within 3 s: still missing 3, 5, 6" in one_error_line(done)
