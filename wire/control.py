@@ -10,40 +10,54 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import Collection, Iterator
+from typing import NamedTuple
 
 import zmq
 
 from wire.errors import ProtocolError, WireError
+from wire.gate import Gate
+from wire.keys import Ring
 from wire.messages import Control, Refused, decode_control, encode_control
 from wire.reliable import Courier, Parts
-from wire.sockets import bind, open_socket
+from wire.sockets import bind, connect, open_socket
 
 LINGER_MS = 1000
 POLL_MS = 100
 
 
-class ControlServer:
-    """The coordinator's side."""
+class Received(NamedTuple):
+    """Who said what; or what is wrong with it: who sent rubbish is the caller's to judge."""
 
-    def __init__(self, context: zmq.Context[zmq.Socket[bytes]], endpoint: str) -> None:
+    connection: bytes
+    message: Control | ProtocolError
+    agent: int | None  # whose key the connection has; None without keys
+
+
+class ControlServer:
+    """The coordinator's side; with a ring, for its agents only."""
+
+    def __init__(
+        self, context: zmq.Context[zmq.Socket[bytes]], endpoint: str, ring: Ring | None = None
+    ) -> None:
         self._socket = open_socket(context, zmq.ROUTER, LINGER_MS)
         self._socket.set(zmq.ROUTER_HANDOVER, 1)
         self._couriers: dict[bytes, Courier] = {}
+        self._gate = Gate(context, self._socket, ring.own, ring.agents) if ring else None
         try:
             self.endpoint = bind(self._socket, endpoint)
         except WireError:
             self.close()
             raise
 
-    def receive(self, timeout_ms: int) -> tuple[bytes, Control | ProtocolError] | None:
-        """Who said what; or what is wrong with it: who sent rubbish is the caller's to judge."""
-        for connection, *parts in _arriving(self._socket, timeout_ms):
+    def receive(self, timeout_ms: int) -> Received | None:
+        for connection, *frames in _arriving(self._socket, timeout_ms):
+            owner = int(frames[-1].get("User-Id")) if self._gate else None
             try:
-                body = self._hear(connection, parts)
+                body = self._hear(connection.bytes, [frame.bytes for frame in frames])
                 if body is not None:
-                    return connection, decode_control(body)
+                    return Received(connection.bytes, decode_control(body), owner)
             except ProtocolError as error:
-                return connection, error
+                return Received(connection.bytes, error, owner)
         return None
 
     def _hear(self, connection: bytes, parts: Parts) -> bytes | None:
@@ -65,14 +79,22 @@ class ControlServer:
         while time.monotonic() < deadline and not all(self._couriers[c].settled for c in connections):
             self.receive(POLL_MS)
 
+    def turned_away(self) -> list[str]:
+        """News of those who were not let in."""
+        return self._gate.refusals() if self._gate else []
+
     def close(self) -> None:
         self._socket.close()
+        if self._gate:
+            self._gate.close()
 
 
 class ControlClient:
-    """An agent's side."""
+    """An agent's side; with a ring, to the coordinator that has the key, and to nobody else."""
 
-    def __init__(self, context: zmq.Context[zmq.Socket[bytes]], endpoint: str) -> None:
+    def __init__(
+        self, context: zmq.Context[zmq.Socket[bytes]], endpoint: str, ring: Ring | None = None
+    ) -> None:
         self._socket = open_socket(context, zmq.DEALER, LINGER_MS)
         self._socket.set(zmq.ROUTING_ID, b"a" + secrets.token_bytes(8))  # a leading zero is ZeroMQ's own
         self._monitor = open_socket(context, zmq.PAIR, 0)
@@ -81,14 +103,15 @@ class ControlClient:
         self._monitor.connect(events)
         self._courier = Courier()
         try:
-            self._socket.connect(endpoint)
-        except zmq.ZMQError as error:
+            connect(self._socket, endpoint, ring, ring.coordinator if ring else "")
+        except WireError:
             self._close()
-            raise WireError(f"cannot connect to {endpoint}: {error}") from error
+            raise
 
     def receive(self, timeout_ms: int) -> Control | None:
         self._catch_up()
-        for parts in _arriving(self._socket, timeout_ms):
+        for frames in _arriving(self._socket, timeout_ms):
+            parts = [frame.bytes for frame in frames]
             if len(parts) == 1 and isinstance(refusal := decode_control(parts[0]), Refused):
                 return refusal  # by one that does not know of this conversation
             body, _ = self._courier.hear(parts)
@@ -118,9 +141,9 @@ class ControlClient:
         self._monitor.close()
 
 
-def _arriving(socket: zmq.Socket[bytes], timeout_ms: int) -> Iterator[Parts]:
+def _arriving(socket: zmq.Socket[bytes], timeout_ms: int) -> Iterator[list[zmq.Frame]]:
     """What comes, until so much time is over."""
     deadline = time.monotonic() + timeout_ms / 1000
     while socket.poll(timeout_ms):
-        yield socket.recv_multipart()
+        yield socket.recv_multipart(copy=False)
         timeout_ms = max(0, int(1000 * (deadline - time.monotonic())))

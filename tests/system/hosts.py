@@ -9,7 +9,6 @@ import os
 import secrets
 import subprocess
 import sys
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path

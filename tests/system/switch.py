@@ -63,7 +63,7 @@ class Switch:
 def main() -> None:
     seconds, *names = sys.argv[1:]
     ports = [open_port(name) for name in names]
-    print("ready", flush=True)
+    os.write(1, b"ready\n")
     Switch(ports, float(seconds)).serve()
 
 

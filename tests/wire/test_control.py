@@ -55,7 +55,7 @@ def two(context: WatchedContext, server: ControlServer) -> Iterator[ControlClien
 def heard(server: ControlServer) -> tuple[bytes, Control]:
     received = server.receive(WAIT_MS)
     assert received is not None, "nothing came"
-    connection, message = received
+    connection, message, _ = received
     assert not isinstance(message, ProtocolError)
     return connection, message
 
@@ -135,7 +135,7 @@ def test_the_server_leaves_rubbish_to_its_caller(
         stranger.send_multipart(frames)
         received = server.receive(WAIT_MS)
         assert received is not None
-        connection, error = received
+        connection, error, _ = received
         assert isinstance(error, ProtocolError)
         assert problem in str(error)
         server.send(connection, Refused("what?"))  # and can be answered
