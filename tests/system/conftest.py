@@ -34,9 +34,10 @@ class Commands:
         self.folder, self.mark = folder, uuid.uuid4().hex
         self._started: list[subprocess.Popen[str]] = []
 
-    def start(self, *arguments: str | Path) -> subprocess.Popen[str]:
+    def start(self, *arguments: str | Path, before: Sequence[str] = ()) -> subprocess.Popen[str]:
+        """`before` is what stands before the command, to run it somewhere else."""
         process = subprocess.Popen(
-            [sys.executable, "-m", "cpgt", *map(str, arguments)],
+            [*before, sys.executable, "-m", "cpgt", *map(str, arguments)],
             cwd=self.folder,
             env={**os.environ, MARK: self.mark, "COLUMNS": "200"},
             stdin=subprocess.DEVNULL,

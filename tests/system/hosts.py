@@ -101,6 +101,10 @@ class Hosts:
     def _enter(namespace: str) -> list[str]:
         return ["nsenter", f"--net=/run/netns/{namespace}"]
 
+    def listening(self, host: int) -> bool:
+        """Whether anybody does, on this host."""
+        return bool(_run(*self.on(host), "ss", "-Htln"))
+
     def cut(self, host: int) -> None:
         """The switch passes nothing from or to this host any more; its cable stays in."""
         self._set_port(host, DISABLED)
