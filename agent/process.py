@@ -42,6 +42,7 @@ from wire.messages import (
     Spent,
     Status,
     Stop,
+    Tally,
     Waiting,
 )
 
@@ -117,6 +118,7 @@ class _Shell:
         self._subscribed: set[int] = set()
         self._last_note = ""
         self._next_word = NOTICED_SECONDS  # of waiting that is worth a note
+        self._over = False  # whether everybody has got every message
         self._lost = False  # whether the coordinator has fallen silent
 
     # --- the loop ---------------------------------------------------------------------------------
@@ -236,6 +238,8 @@ class _Shell:
                 self.grant = message
             case Stop(reason):
                 self.stop_reason = reason
+            case Tally():
+                self._over = True
         self._happens(event_of(message))
 
     def _welcome_subscribers(self) -> None:
@@ -246,7 +250,7 @@ class _Shell:
             raise PeerError(str(error)) from None
         again = self._subscribed.intersection(arrived)
         self._subscribed.update(arrived)
-        if again and self.participant:
+        if again and self.participant and not self._over:
             self._note(f"{_names(sorted(again))} reconnected; sending the last rounds again")
             self.participant.send_again()
         if self.phase is Phase.CONNECTING and self.plan and self._subscribed >= set(self.plan.endpoints):

@@ -116,7 +116,7 @@ def draw(shown: Sequence[Timed]) -> None:
             axes.loglog(one.seconds[1:], one.residual[1:], label=f"{one.label}: {one.total:.0f} s", **look(i))
         axes.axhline(TARGET, color="0.6", linewidth=0.8)
         axes.set(xlabel="seconds", ylabel="relative residual")
-        axes.legend()
+        axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0))
 
 
 def main() -> None:

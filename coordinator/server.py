@@ -37,7 +37,7 @@ from wire.messages import Failed, Finished, Hello, Ready, Report, Spent, Status
 POLL_MS = 100
 PROGRESS_SECONDS = 0.25
 LEAVE_SECONDS = 3.0
-FAREWELL_SECONDS = 1.0  # after a failure, when some may be gone for good
+FAREWELL_SECONDS = 1.0  # to hear from everybody; after a failure some may be gone for good
 FROM_AGENTS = (Hello, Ready, Spent, Status, Report, Finished, Failed)
 
 
@@ -106,15 +106,17 @@ def _serve(
             shown = now
             hooks.progress(session, ledger)
     hooks.progress(session, ledger)
-    _see_off(session, server)
+    _see_off(session, server, hooks.notify)
     return session
 
 
-def _see_off(session: Session, server: ControlServer) -> None:
+def _see_off(session: Session, server: ControlServer, notify: Callable[[str], None]) -> None:
     """Not leave before everybody knows that it is over: one that is cut off just now would wait in vain."""
-    failure = session.failure
+    failure, patience = session.failure, session.settings.patience
     awaited = [m.connection for agent, m in session.members.items() if not failure or agent != failure.agent]
-    server.settle(awaited, FAREWELL_SECONDS if failure else session.settings.patience)
+    if not server.settle(awaited, FAREWELL_SECONDS) and not failure:
+        notify(f"the run is over, but not all agents say that they know; waiting for {patience:g} s at most")
+        server.settle(awaited, patience)
 
 
 def _drain(server: ControlServer) -> Iterator[Received]:

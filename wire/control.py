@@ -73,11 +73,15 @@ class ControlServer:
         courier, body = self._couriers.get(connection), encode_control(message)
         self._socket.send_multipart([connection, *(courier.say(body) if courier else [body])])
 
-    def settle(self, connections: Collection[bytes], seconds: float) -> None:
-        """Wait until they have got everything, at most so long. What they say meanwhile is not news."""
+    def settle(self, connections: Collection[bytes], seconds: float) -> bool:
+        """Wait until they have got everything, at most so long; whether they have. What they say meanwhile is
+        not news."""
         deadline = time.monotonic() + seconds
-        while time.monotonic() < deadline and not all(self._couriers[c].settled for c in connections):
+        while not all(self._couriers[connection].settled for connection in connections):
+            if time.monotonic() > deadline:
+                return False
             self.receive(POLL_MS)
+        return True
 
     def turned_away(self) -> list[str]:
         """News of those who were not let in."""

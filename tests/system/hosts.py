@@ -18,6 +18,7 @@ import pytest
 
 PREFIX = "cpgt-test"
 SWITCH = Path(__file__).with_name("switch.py")
+NETWORK = ("10.77.0", "fd77:")  # beginnings of addresses, IPv4 and IPv6
 DISABLED, FORWARDING = "0", "3"  # states of a bridge's port
 
 
@@ -41,8 +42,11 @@ def _run(*command: str) -> str:
 class Hosts:
     """Hosts 0, 1, ... on one switch. The switch is a bridge; with a delay, it is a program (switch.py)."""
 
-    def __init__(self, count: int, rate: str | None = None, delay_ms: float = 0.0) -> None:
+    def __init__(
+        self, count: int, *, rate: str = "", delay_ms: float = 0.0, network: tuple[str, str] = NETWORK
+    ) -> None:
         sweep()
+        self._network = network
         self._name = f"{PREFIX}-{os.getpid()}-{secrets.token_hex(3)}"
         self._names = [f"{self._name}-{host}" for host in range(count)]
         self._program: subprocess.Popen[str] | None = None
@@ -88,10 +92,10 @@ class Hosts:
         _run("tc", "-n", namespace, "qdisc", "add", "dev", device, "root", *shape)
 
     def address(self, host: int) -> str:
-        return f"10.77.0.{10 + host}"
+        return f"{self._network[0]}.{10 + host}"
 
     def address6(self, host: int) -> str:
-        return f"fd77::{10 + host}"
+        return f"{self._network[1]}:{10 + host}"
 
     def on(self, host: int) -> Sequence[str]:
         """What to write before a command that is to run on this host."""
@@ -144,10 +148,12 @@ def _namespaces() -> set[str]:
 
 
 @contextmanager
-def hosts_or_skip(count: int, rate: str | None = None, delay_ms: float = 0.0) -> Iterator[Hosts]:
+def hosts_or_skip(
+    count: int, *, delay_ms: float = 0.0, network: tuple[str, str] = NETWORK
+) -> Iterator[Hosts]:
     """Hosts for a test. Where there can be none it is skipped, with the reason; in CI it fails."""
     try:
-        hosts = Hosts(count, rate, delay_ms)
+        hosts = Hosts(count, delay_ms=delay_ms, network=network)
     except HostsError as error:
         reason = f"no network namespaces here: {error}"
         if os.environ.get("CI"):
