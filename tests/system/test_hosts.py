@@ -99,7 +99,10 @@ class Spread:
         return self.out / "agents" / str(agent)
 
     def _start(self, host: int, *arguments: str | Path) -> Told:
-        return Told(self._cpgt.start(*arguments, before=self.hosts.on(host)))
+        self._cpgt.through = list(self.hosts.on(host))
+        process = self._cpgt.start(*arguments)
+        self._cpgt.through = []
+        return Told(process)
 
     def same_as(self, expected: Result, rounds: int) -> None:
         """Bit for bit, and byte for byte, what a run inside one process gives."""
