@@ -12,11 +12,13 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Self
 
 import psutil
 import pytest
 
-PREFIX = "cpgt-test"
+IP = "ip"
+PREFIX = "cpgt-hosts"
 SWITCH = Path(__file__).with_name("switch.py")
 NETWORK = ("10.77.0", "fd77:")  # beginnings of addresses, IPv4 and IPv6
 DISABLED, FORWARDING = "0", "3"  # states of a bridge's port
@@ -27,7 +29,7 @@ class HostsError(Exception):
 
 
 def ip(*arguments: str) -> str:
-    return _run("ip", *arguments)
+    return _run(IP, *arguments)
 
 
 def _run(*command: str) -> str:
@@ -60,13 +62,11 @@ class Hosts:
                 ip("-n", name, "address", "add", f"{self.address6(host)}/64", "dev", "eth0", "nodad")
                 ip("-n", name, "link", "set", "eth0", "up")
                 if rate:
-                    self._limit(name, "eth0", rate)
+                    self._limit(name, "eth0", rate)  # from the host
+                    self._limit(self._name, f"port{host}", rate)  # to it
         except BaseException:
             self.close()
             raise
-        if rate and not delay_ms:
-            for host in range(count):
-                self._limit(self._name, f"port{host}", rate)
 
     def _bridge(self, _delay: float) -> None:
         ip("-n", self._name, "link", "add", "switch", "type", "bridge")
@@ -123,12 +123,12 @@ class Hosts:
         if self._program:
             self._program.kill()
             self._program.communicate()
-        existing = _namespaces()
+        existing = namespaces()
         for name in (*self._names, self._name):
             if name in existing:
                 ip("netns", "delete", name)
 
-    def __enter__(self) -> Hosts:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -137,13 +137,13 @@ class Hosts:
 
 def sweep() -> None:
     """Remove what a test that was killed has left."""
-    for name in _namespaces():
+    for name in namespaces():
         owner = name.removeprefix(f"{PREFIX}-").partition("-")[0]
         if name.startswith(f"{PREFIX}-") and not psutil.pid_exists(int(owner)):
             ip("netns", "delete", name)
 
 
-def _namespaces() -> set[str]:
+def namespaces() -> set[str]:
     return {line.split()[0] for line in ip("netns", "list").splitlines() if line.strip()}
 
 
