@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import math
-import socket
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import numpy as np
 import zmq
 
 from agent.account import Epsilon
+from agent.agreement import Agreement
 from agent.algorithms import Algorithm, build_algorithm, start_point
 from agent.books import Books
 from agent.budget import Claims, Spending, open_account
+from agent.doors import Doors, open_doors
 from agent.errors import AgentError, InputError, PeerError
 from agent.lifecycle import Act, Event, Phase, event_of, step
 from agent.machine import settle
@@ -57,35 +57,25 @@ class AgentSettings:
     """What an agent is given by the one who starts it; none of it is ever sent, but for id and endpoint."""
 
     agent: int
-    coordinator: str
+    doors: Doors
     randomness: Randomness
     data: Path | None = None
-    bind: str | None = None
+    agreement: Agreement | None = None
     trusted_code: str | None = None  # the `module:factory` that this party is willing to run
     observe: Path | None = None
     folder: Path | None = None  # where the agent keeps its own account of privacy
     claims: Claims = field(default_factory=Claims)  # what the owner says of privacy, before the network does
-    patience: float = 30.0  # how long to wait for a first word of the coordinator
 
 
 def run_agent(settings: AgentSettings, notify: Callable[[str], None]) -> None:
     """Take part in one run, from Hello to the coordinator's Stop. Raises AgentError when it ends badly."""
     data = load_data(settings.data)
-    local = _local_host(settings.coordinator)
     settle()
     with zmq.Context[zmq.Socket[bytes]]() as context:
-        try:
-            carrier = ZmqCarrier(context, settings.bind or f"tcp://{local}:*")
-        except WireError as error:
-            raise InputError(str(error)) from None
-        try:
-            control = ControlClient(context, settings.coordinator)
-        except WireError as error:
-            carrier.close()
-            raise InputError(str(error)) from None
+        carrier, control, advertised = open_doors(context, settings.doors, notify)
         shell = _Shell(settings, data, carrier, control, notify)
         try:
-            control.send(Hello(settings.agent, carrier.endpoint.replace("//0.0.0.0:", f"//{local}:")))
+            control.send(Hello(settings.agent, advertised))
             with np.errstate(all="ignore"):  # a state that overflows is found and named, not warned about
                 shell.live()
         except AgentError as error:
@@ -102,23 +92,6 @@ def run_agent(settings: AgentSettings, notify: Callable[[str], None]) -> None:
             shell.close()
             carrier.close()
             control.close()
-
-
-def _local_host(coordinator: str) -> str:
-    """This machine's address on the way to the coordinator."""
-    try:
-        parts = urlsplit(coordinator)
-        host, port = parts.hostname, parts.port
-    except ValueError:
-        host = port = None
-    if not coordinator.startswith("tcp://") or host is None or port is None:
-        raise InputError(f"--coordinator must look like tcp://host:port, not {coordinator!r}")
-    try:
-        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-            probe.connect((host, port))  # sends nothing: it only picks the route
-            return str(probe.getsockname()[0])
-    except OSError as error:
-        raise InputError(f"the coordinator's host {host!r} cannot be found: {error.strerror}") from None
 
 
 @dataclass
@@ -220,6 +193,8 @@ class _Shell:
         if self.phase is Phase.GONE:
             return
         self._welcome_subscribers()
+        for line in self.carrier.turned_away():
+            self.notify(line)
         now = time.monotonic()
         if now - self._said > PULSE_SECONDS and self._ever_heard:
             self._pulse()
@@ -268,18 +243,17 @@ class _Shell:
             self._happens(Event.CONNECTED)
 
     def _check_deadlines(self, now: float) -> None:
-        silence = now - self._heard
+        silence, coordinator = now - self._heard, self.settings.doors.coordinator
         if self.plan is None or not self._ever_heard:
-            if silence > self.settings.patience:
+            if silence > self.settings.doors.patience:
+                keys = ", and are the keys those of the network file" if self.settings.doors.ring else ""
                 raise PeerError(
-                    f"no word from the coordinator at {self.settings.coordinator} for {silence:.0f} s; "
-                    "is it running, and is the address right?"
+                    f"no word from the coordinator at {coordinator} for {silence:.0f} s; "
+                    f"is it running, is the address right{keys}?"
                 )
             return
         if silence > self.plan.patience + NEIGHBOUR_GRACE:
-            raise PeerError(
-                f"the coordinator at {self.settings.coordinator} has been silent for {silence:.0f} s"
-            )
+            raise PeerError(f"the coordinator at {coordinator} has been silent for {silence:.0f} s")
         missing = sorted(set(self.plan.endpoints) - self._subscribed)
         if self.phase is Phase.CONNECTING and now - self._planned > self.plan.patience:
             raise PeerError(f"{_names(missing)} did not connect within {self.plan.patience:.0f} s")
@@ -300,6 +274,8 @@ class _Shell:
         assert self.plan
         plan, parameters = self.plan, self.plan.parameters
         self._planned = time.monotonic()
+        if self.settings.agreement:
+            self.settings.agreement.check(plan)
         options = dict(parameters.get("objective", {}))
         kind = options.pop("kind", "")
         if is_code(kind) and kind != self.settings.trusted_code:

@@ -50,11 +50,11 @@ class Connection:
         """Both ends are known, and from the start: of a connection that was lost, the last bytes are not."""
         return self._ends is not None and all(end.connections == 1 for end in self._ends)
 
-    def differs(self, receiver: int, frame_bytes: int) -> bool:
+    def differs(self, receiver: int, frame_bytes: int, *, curve: bool) -> bool:
         """Whether a kernel counted other bytes than the handshake of each side and the frames."""
         assert self.sender and self.receiver
-        there = publisher_handshake() + frame_bytes
-        back = subscriber_handshake(topics(receiver))
+        there = publisher_handshake(curve=curve) + frame_bytes
+        back = subscriber_handshake(topics(receiver), curve=curve)
         return not (
             _new_bytes(self.sender) == self.receiver.received == there
             and _new_bytes(self.receiver) == self.sender.received == back

@@ -36,7 +36,8 @@ class EdgeTotal:
 
 
 class Ledger:
-    def __init__(self, path: Path, neighbours: Mapping[int, tuple[int, ...]]) -> None:
+    def __init__(self, path: Path, neighbours: Mapping[int, tuple[int, ...]], *, curve: bool = False) -> None:
+        self.curve = curve  # whether frames are encrypted, which makes them longer
         self._neighbours = {agent: tuple(sorted(peers)) for agent, peers in sorted(neighbours.items())}
         self._pending: dict[int, dict[int, Report]] = {}  # first round -> agent -> report
         self.edges: dict[Edge, EdgeTotal] = {
@@ -61,7 +62,7 @@ class Ledger:
     def _note_connections(self, agent: int, report: Report) -> None:
         for peer in self._neighbours[agent]:
             there, back = self.edges[agent, peer], self.edges[peer, agent]
-            there.resent += sum(map(zmtp_size, report.resent))
+            there.resent += sum(map(self._frame, report.resent))
             if peer in report.sending:
                 there.connection.sender = Counts(*report.sending[peer])
             if peer in report.receiving:
@@ -88,8 +89,11 @@ class Ledger:
             (sender, receiver)
             for (sender, receiver), total in self.edges.items()
             if total.connection.checkable
-            and total.connection.differs(receiver, total.bytes["zmtp"] + total.resent)
+            and total.connection.differs(receiver, total.bytes["zmtp"] + total.resent, curve=self.curve)
         ]
+
+    def _frame(self, message: int) -> int:
+        return zmtp_size(message, curve=self.curve)
 
     def _write(self, window: Mapping[int, Report]) -> None:
         first = min(report.first for report in window.values())
@@ -100,7 +104,7 @@ class Ledger:
                 if offset >= len(report.message_bytes):
                     continue
                 payload, message = report.payload_bytes[offset], report.message_bytes[offset]
-                sizes = f"{payload},{message},{zmtp_size(message)}"
+                sizes = f"{payload},{message},{self._frame(message)}"
                 last = offset == len(report.message_bytes) - 1
                 for peer in self._neighbours[agent]:
                     tcp = self._sample(agent, window.get(peer), peer) if last else ""
@@ -111,7 +115,7 @@ class Ledger:
             sums = (
                 sum(report.payload_bytes),
                 sum(report.message_bytes),
-                sum(map(zmtp_size, report.message_bytes)),
+                sum(map(self._frame, report.message_bytes)),
             )
             for peer in self._neighbours[agent]:
                 total = self.edges[agent, peer]

@@ -28,8 +28,10 @@ from coordinator.events import (
 from coordinator.ledger import Ledger
 from coordinator.session import BAD_INPUT, Phase, Session, SessionSettings
 from coordinator.supervisor import Supervisor
-from wire.control import ControlServer
+from wire.addresses import check_plain, parse
+from wire.control import ControlServer, Received
 from wire.errors import ProtocolError, WireError
+from wire.keys import Ring
 from wire.messages import Failed, Finished, Hello, Ready, Report, Spent, Status, decode_control
 
 POLL_MS = 100
@@ -48,12 +50,22 @@ class Hooks:
     spent: Callable[[int, Spent], None] = lambda _agent, _spent: None  # what an agent says of its privacy
 
 
-def coordinate(settings: SessionSettings, bind: str, ledger: Ledger, hooks: Hooks) -> Session:
+@dataclass(frozen=True)
+class Door:
+    """Where agents come to, and the keys by which they are known."""
+
+    bind: str
+    ring: Ring | None = None
+    plain: bool = False  # it is all right that everybody on the way can read and join
+
+
+def coordinate(settings: SessionSettings, door: Door, ledger: Ledger, hooks: Hooks) -> Session:
     """Run one session to its end, good or bad; the session says which."""
     supervisor = Supervisor()
     with zmq.Context[zmq.Socket[bytes]]() as context, _interrupts() as interrupted:
         try:
-            server = ControlServer(context, bind)
+            check_plain(parse(door.bind), secured=door.ring is not None, accepted=door.plain)
+            server = ControlServer(context, door.bind, door.ring)
         except WireError as error:
             raise RunError(str(error), BAD_INPUT) from None
         try:
@@ -77,13 +89,15 @@ def _serve(
     session = Session(settings, time.monotonic())
     shown = looked = 0.0
     while session.phase is not Phase.DONE:
-        happenings = [_heard(*received) for received in _drain(server)]
+        happenings = [_heard(received) for received in _drain(server)]
         now = time.monotonic()
         if now - looked > POLL_MS / 1000:  # not for every message: it asks the kernel about each child
             looked = now
             happenings += [Exited(*gone) for gone in supervisor.exits()]
             happenings += [Interrupted()] if interrupted() else []
             happenings.append(Tick())
+            for line in server.turned_away():
+                hooks.notify(line)
         for happening in happenings:
             for instruction in session.happens(happening, now):
                 _carry_out(instruction, server, ledger, hooks)
@@ -94,7 +108,7 @@ def _serve(
     return session
 
 
-def _drain(server: ControlServer) -> Iterator[tuple[bytes, bytes]]:
+def _drain(server: ControlServer) -> Iterator[Received]:
     """Everything that has come; waits only for the first."""
     received = server.receive(POLL_MS)
     while received is not None:
@@ -102,13 +116,16 @@ def _drain(server: ControlServer) -> Iterator[tuple[bytes, bytes]]:
         received = server.receive(0)
 
 
-def _heard(connection: bytes, frame: bytes) -> Happening:
+def _heard(received: Received) -> Happening:
+    connection, frame, owner = received
     try:
         message = decode_control(frame)
     except ProtocolError as error:
         return Garbled(connection, str(error))
     if not isinstance(message, FROM_AGENTS):
         return Garbled(connection, f"{type(message).__name__} is not an agent's to say")
+    if isinstance(message, Hello) and owner not in (None, message.agent):
+        return Garbled(connection, f"it says that it is agent {message.agent}, with the key of agent {owner}")
     return Heard(connection, message)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from cpgt.commands import catalogues, experiments, privacy, running
+from cpgt.commands import catalogues, experiments, keys, privacy, running
 
 BAD_INPUT, INTERRUPTED = 2, 130
 
@@ -35,7 +35,11 @@ class _Group(click.Group):
 
 def _expected() -> tuple[type[Exception], ...]:
     """Errors without an exit code of their own; looked up only where their module is loaded."""
-    named = (("cpgt.network", "NetworkError"), ("topologies", "TopologyError"))
+    named = (
+        ("cpgt.network", "NetworkError"),
+        ("topologies", "TopologyError"),
+        ("wire.errors", "WireError"),
+    )
     return tuple(getattr(sys.modules[module], name) for module, name in named if module in sys.modules)
 
 
@@ -48,7 +52,7 @@ def main() -> None:
 for _command in (
     *(running.run, running.coordinator, running.agent, running.data),
     *(experiments.bandwidth, experiments.compare, experiments.reproduce),
-    *(privacy.plan, privacy.audit),
+    *(privacy.plan, privacy.audit, keys.keys),
     *(catalogues.topology, catalogues.algorithms),
 ):
     main.add_command(_command)

@@ -12,7 +12,7 @@ from agent.trace import pack
 from coordinator.errors import RunError
 from coordinator.ledger import Ledger
 from coordinator.privacy import PrivacyLedger
-from coordinator.server import Hooks, coordinate
+from coordinator.server import Door, Hooks, coordinate
 from coordinator.session import SessionSettings
 from coordinator.supervisor import Supervisor
 from cpgt.display import Display
@@ -26,7 +26,7 @@ TWIN_ROUNDS = 500  # enough to measure what an uncompressed round costs
 
 def coordinate_here(
     network: Network,
-    bind: str,
+    door: Door,
     out: Path,
     wait: float,
     launch: bool,
@@ -46,7 +46,7 @@ def coordinate_here(
     )
     not_private = experiment.reasons(network)
     out.mkdir(parents=True, exist_ok=True)
-    ledger = Ledger(out / "bytes.csv", network.neighbours)
+    ledger = Ledger(out / "bytes.csv", network.neighbours, curve=door.ring is not None)
     with Display(console, console.quiet) as display:
 
         def listening(endpoint: str, supervisor: Supervisor) -> None:
@@ -61,7 +61,7 @@ def coordinate_here(
 
         notify = (lambda _text: None) if launch else display.note  # our own agents' arrival is no news
         hooks = Hooks(notify, display.update, listening, PrivacyLedger(out / "epsilon.csv").record)
-        session = coordinate(settings, bind, ledger, hooks)
+        session = coordinate(settings, door, ledger, hooks)
     write_summary(summarise(network, session, ledger, not_private), out)
     if session.failure:
         raise RunError(session.failure.reason, session.failure.exit_code)
@@ -121,6 +121,7 @@ def _measure_twin(network: Network, dimension: int, out: Path, search: Path) -> 
             "synthetic": None,
             "privacy": PrivacySection(),
             "stop": StopSection(),
+            "keys": None,
         }
     )
     out.mkdir()

@@ -18,12 +18,21 @@ from typing import Annotated, Any, Literal
 
 import msgpack
 import tomli_w
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    TypeAdapter,
+    ValidationError,
+    model_validator,
+)
 
 from agent.algorithms import ALGORITHMS, COMPRESSORS, Algorithm, build_algorithm
 from agent.objectives import OBJECTIVES, is_code
 from cpgt.synthetic import FITTING, GENERATORS
 from topologies import GRAPHS, WEIGHTS, Topology, TopologyError, build_graph, given_weights
+from wire.keys import is_key
 
 ALIASES = {"paper": "paper-c2-1"}
 Finite = Annotated[float, Field(allow_inf_nan=False)]
@@ -108,6 +117,28 @@ class SyntheticSection(Choice):
     seed: Annotated[int, Field(ge=0)]
 
 
+def _public_key(text: str) -> str:
+    if not is_key(text):
+        raise ValueError("this is no public key; 'cpgt keys show FILE' prints one")
+    return text
+
+
+PublicKey = Annotated[str, AfterValidator(_public_key)]
+
+
+class KeysSection(Section):
+    """Everybody's public key, by which parties on separate machines know each other."""
+
+    coordinator: PublicKey
+    agents: dict[int, PublicKey]
+
+    @model_validator(mode="after")
+    def _all_different(self) -> KeysSection:
+        if len({self.coordinator, *self.agents.values()}) <= len(self.agents):
+            raise ValueError("the same key is given twice; every party has a key of its own")
+        return self
+
+
 class StopSection(Section):
     change: Positive | None = None
 
@@ -128,6 +159,7 @@ class Network(Section):
     objective: Choice
     synthetic: SyntheticSection | None = None
     stop: StopSection = StopSection()
+    keys: KeysSection | None = None
 
     @model_validator(mode="after")
     def _fits_together(self) -> Network:
@@ -144,6 +176,8 @@ class Network(Section):
         strangers = sorted(set(self.noise.agents) - set(self.agents))
         if strangers:
             raise ValueError(f"noise.agents.{strangers[0]}: the network has agents 1..{len(self.agents)}")
+        if self.keys is not None and set(self.keys.agents) != set(self.agents):
+            raise ValueError(f"keys.agents: must have the keys of agents 1..{len(self.agents)}")
         if self.data is not None and self.synthetic is not None:
             raise ValueError("data: give either a file pattern or a synthetic section, not both")
         if self.data is not None and len(self.agents) > 1 and "{id}" not in self.data:

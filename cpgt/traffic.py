@@ -25,6 +25,7 @@ def traffic(ledger: Ledger, *, completed: bool) -> dict[str, Any]:
         "per_round": _per_round(totals, rounds),
         "edges": edges,
         "resent": ledger.resent,
+        "encrypted": ledger.curve,
         "reconciled": not ledger.unreconciled,
         "kernel": _kernel(ledger, completed),
     }
@@ -33,7 +34,7 @@ def traffic(ledger: Ledger, *, completed: bool) -> dict[str, Any]:
 def _kernel(ledger: Ledger, completed: bool) -> dict[str, Any]:
     connections = [total.connection for total in ledger.edges.values()]
     return {
-        "handshake": publisher_handshake(),
+        "handshake": publisher_handshake(curve=ledger.curve),
         "segments": _sum(connection.segments for connection in connections),
         "headers": _sum(connection.headers for connection in connections),
         "uncheckable": ledger.uncheckable,

@@ -16,8 +16,10 @@ import zmq
 import zmq.backend
 
 from wire.errors import ProtocolError, WireError
+from wire.gate import Gate
 from wire.kernel import Ends
-from wire.sockets import bind, open_socket
+from wire.keys import Ring
+from wire.sockets import bind, connect, open_socket
 
 SUBSCRIBED, UNSUBSCRIBED = 1, 0
 EVERYTHING = b""
@@ -47,12 +49,19 @@ class ZmqCarrier:
     is never used, its own number behind NAME_PREFIX: by this the publisher knows who listens. XPUB_VERBOSE
     lets every subscription through, so a neighbour that had to reconnect shows as a new subscription.
 
+    With a ring, subscribers are neighbours by their keys, whatever they call themselves, and nobody else is
+    let in. (A frame's sender is its neighbour's own word: one neighbour can speak in the name of another.)
+
     A connection carries the frames of one directed edge. Its descriptor is known at the publisher from the
     subscription that came through it, and at the subscriber from the socket monitor.
     """
 
-    def __init__(self, context: zmq.Context[zmq.Socket[bytes]], endpoint: str) -> None:
+    def __init__(
+        self, context: zmq.Context[zmq.Socket[bytes]], endpoint: str, ring: Ring | None = None
+    ) -> None:
+        self._ring = ring
         self._out = open_socket(context, zmq.XPUB, LINGER_MS)
+        self._gate = Gate(context, self._out, ring.own, ring.agents) if ring else None
         self._in = open_socket(context, zmq.SUB, 0)
         self._monitor = open_socket(context, zmq.PAIR, 0)
         self._to, self._from = Ends(), Ends()
@@ -75,10 +84,7 @@ class ZmqCarrier:
             self._in.subscribe(topic)
         for peer, endpoint in endpoints.items():
             self._peers[endpoint] = peer
-            try:
-                self._in.connect(endpoint)
-            except zmq.ZMQError as error:
-                raise WireError(f"cannot connect to {endpoint}: {error}") from error
+            connect(self._in, endpoint, self._ring, self._ring.agents[peer] if self._ring else "")
 
     def publish(self, frame: bytes) -> None:
         self._send(frame)
@@ -101,8 +107,12 @@ class ZmqCarrier:
             if event[:1] == bytes((SUBSCRIBED,)) and event[1:2] == NAME_PREFIX:
                 if len(event) != 6:
                     raise ProtocolError("a subscriber with a malformed name")
-                found.append(int.from_bytes(event[2:], "big"))
+                found.append(int(frame.get("User-Id")) if self._gate else int.from_bytes(event[2:], "big"))
                 self._to.opened(found[-1], _descriptor(frame), _port(self.endpoint))
+
+    def turned_away(self) -> list[str]:
+        """News of those who were not let in."""
+        return self._gate.refusals() if self._gate else []
 
     def kernel_counts(self) -> tuple[dict[int, list[int]], dict[int, list[int]]]:
         """What the kernel counted on the connection to each neighbour, and on that from each. Looked up only
@@ -118,6 +128,8 @@ class ZmqCarrier:
         self._in.close()
         self._monitor.close()
         self._out.close()
+        if self._gate:
+            self._gate.close()
 
 
 def _port(endpoint: str) -> int:

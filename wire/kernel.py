@@ -76,6 +76,15 @@ def read(descriptor: int) -> tuple[Addresses, Counts] | None:
     return None if counts is None else (addresses, counts)
 
 
+def peer_address(descriptor: int) -> str | None:
+    """Where a connection comes from; None if it is gone already."""
+    try:
+        with _borrowed(descriptor) as connection:
+            return str(connection.getpeername()[0]).removeprefix("::ffff:")
+    except OSError:
+        return None
+
+
 def _borrowed(descriptor: int) -> socket.socket:
     """A descriptor of our own, since ZeroMQ may close its own at any time. To be closed at once: one that is
     held delays the end of the connection."""

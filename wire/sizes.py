@@ -1,7 +1,8 @@
 """How many bytes a message is at each layer of the wire, as the ZMTP 3.1 specification has it.
 
-A connection begins with a greeting of each side, then with a READY command of each (mechanism NULL; another
-one would exchange other commands here, and wrap every frame). A subscriber then subscribes to its topics.
+A connection begins with a greeting of each side. With the mechanism NULL a READY command of each follows, and
+frames are as they are. With CURVE the connecting side says HELLO and INITIATE, the listening one WELCOME and
+READY, and every frame is then wrapped into a MESSAGE. A subscriber then subscribes to its topics.
 """
 
 from __future__ import annotations
@@ -10,28 +11,41 @@ from collections.abc import Iterable
 
 SHORT_FRAME = 255  # ZMTP 3: one flag byte, then the length in one byte up to here, in eight beyond
 GREETING = 10 + 2 + 20 + 1 + 31  # signature, version, mechanism, role, filler
+MAC, NONCE = 16, 8  # of each box of CURVE
+CURVE_MESSAGE = 1 + len("MESSAGE") + NONCE + MAC + 1  # the frame's own flags go into the box
+CURVE_HELLO, CURVE_WELCOME = 200, 168
+CURVE_INITIATE = 1 + len("INITIATE") + 96 + NONCE + MAC + 128  # cookie, and in the box: client key, vouch
 
 
-def zmtp_size(message_size: int) -> int:
+def zmtp_size(message_size: int, *, curve: bool = False) -> int:
     """The message as one ZMTP frame: header and body."""
-    return message_size + (2 if message_size <= SHORT_FRAME else 9)
+    body = message_size + (CURVE_MESSAGE if curve else 0)
+    return body + (2 if body <= SHORT_FRAME else 9)
 
 
-def publisher_handshake() -> int:
+def publisher_handshake(*, curve: bool = False) -> int:
     """What an XPUB socket sends on a connection before its first message."""
-    return GREETING + _ready(b"XPUB")
+    properties = _socket_type(b"XPUB")
+    if curve:
+        return GREETING + zmtp_size(CURVE_WELCOME) + _command(b"READY", NONCE + MAC + properties)
+    return GREETING + _command(b"READY", properties)
 
 
-def subscriber_handshake(topics: Iterable[bytes]) -> int:
+def subscriber_handshake(topics: Iterable[bytes], *, curve: bool = False) -> int:
     """What a SUB socket sends on a connection, in all."""
-    return GREETING + _ready(b"SUB") + sum(_command(b"SUBSCRIBE", len(topic)) for topic in topics)
+    properties = _socket_type(b"SUB")
+    if curve:
+        begin = zmtp_size(CURVE_HELLO) + zmtp_size(CURVE_INITIATE + properties)
+    else:
+        begin = _command(b"READY", properties)
+    return GREETING + begin + sum(_command(b"SUBSCRIBE", len(topic), curve=curve) for topic in topics)
 
 
-def _ready(socket_type: bytes) -> int:
+def _socket_type(name: bytes) -> int:
     """One property: its name behind a byte of length, its value behind four. No identity in these sockets."""
-    return _command(b"READY", 1 + len(b"Socket-Type") + 4 + len(socket_type))
+    return 1 + len(b"Socket-Type") + 4 + len(name)
 
 
-def _command(name: bytes, size: int) -> int:
+def _command(name: bytes, size: int, *, curve: bool = False) -> int:
     """A command is a frame that begins with its name behind a byte of length."""
-    return zmtp_size(1 + len(name) + size)
+    return zmtp_size(1 + len(name) + size, curve=curve)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
-
 import zmq
 
+from wire.addresses import needs_ipv6, parse, resolve
 from wire.errors import WireError
+from wire.keys import Ring
 
 
 def open_socket(context: zmq.Context[zmq.Socket[bytes]], kind: int, linger_ms: int) -> zmq.Socket[bytes]:
@@ -19,12 +19,28 @@ def open_socket(context: zmq.Context[zmq.Socket[bytes]], kind: int, linger_ms: i
 
 def bind(socket: zmq.Socket[bytes], endpoint: str) -> str:
     """Bind, and say where: the port may have been left open as `*`."""
-    port = re.fullmatch(r"tcp://.*:([0-9]+)", endpoint)
-    if port and int(port[1]) > 65535:  # ZeroMQ would silently take another
-        raise WireError(f"cannot listen on {endpoint}: there is no port {port[1]}; choose one up to 65535")
     try:
-        socket.bind(endpoint)
+        wanted = parse(endpoint)
+        if not wanted.everywhere:
+            wanted = wanted._replace(host=resolve(wanted.host))  # ZeroMQ takes no host names here
+        socket.set(zmq.IPV6, ":" in wanted.host)
+        socket.bind(str(wanted))
+    except WireError as error:
+        raise WireError(f"cannot listen on {endpoint}: {error}") from None
     except zmq.ZMQError as error:
         advice = "choose another port" if error.errno == zmq.EADDRINUSE else "is the address right?"
         raise WireError(f"cannot listen on {endpoint}: {error.strerror.lower()}; {advice}") from error
     return socket.get(zmq.LAST_ENDPOINT).rstrip(b"\0").decode()  # type: ignore[union-attr]
+
+
+def connect(socket: zmq.Socket[bytes], endpoint: str, ring: Ring | None, server: str = "") -> None:
+    """Connect; with a ring, only to the one who has the secret key to the public key `server`."""
+    if ring:
+        socket.set(zmq.CURVE_PUBLICKEY, ring.own.public.encode())
+        socket.set(zmq.CURVE_SECRETKEY, ring.own.secret.encode())
+        socket.set(zmq.CURVE_SERVERKEY, server.encode())
+    try:
+        socket.set(zmq.IPV6, needs_ipv6(parse(endpoint)))
+        socket.connect(endpoint)
+    except (WireError, zmq.ZMQError) as error:
+        raise WireError(f"cannot connect to {endpoint}: {error}") from error

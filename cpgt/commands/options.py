@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import sys
 import time
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,14 @@ out = click.option("--out", type=click.Path(file_okay=False, path_type=Path), he
 seed = click.option("--seed", type=int, help="Repeatable randomness, for experiments. NOT PRIVATE.")
 observe = click.option(
     "--observe", is_flag=True, help="Write x, y and noise of agents to files. NOT PRIVATE."
+)
+key = click.option(
+    "--key",
+    type=click.Path(path_type=Path),
+    help="This party's secret key: encrypts, and lets nobody else in.",
+)
+plain = click.option(
+    "--plain", is_flag=True, help="No keys off this machine: anybody on the way can read, change and join."
 )
 
 
@@ -62,3 +71,10 @@ def new_folder(out: Path | None, name: str) -> Path:
     except OSError as error:
         raise click.ClickException(f"cannot write into {folder}: {error.strerror}") from None
     return folder
+
+
+def check_new(paths: Iterable[Path]) -> None:
+    """Files that are about to be written, beside others perhaps, but never over them."""
+    for path in paths:
+        if path.exists():
+            raise click.ClickException(f"{path} exists already: choose another --out, nothing is overwritten")

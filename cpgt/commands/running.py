@@ -53,6 +53,8 @@ def run(
     help="Seconds to wait for agents to come. [3600; 60 with --launch]",
 )
 @click.option("--launch", is_flag=True, help="Also start all agents, on this machine.")
+@options.key
+@options.plain
 @options.rounds
 @options.out
 @options.change
@@ -60,24 +62,32 @@ def run(
 @options.observe
 @options.quiet
 def coordinator(
-    network: str, bind: str, wait: float | None, launch: bool, rounds: int | None, out: Path | None,
-    overrides: tuple[str, ...], seed: int | None, observe: bool, quiet: bool,
+    network: str, bind: str, wait: float | None, launch: bool, key: Path | None, plain: bool,
+    rounds: int | None, out: Path | None, overrides: tuple[str, ...], seed: int | None, observe: bool,
+    quiet: bool,
 ) -> None:  # fmt: skip
     """Coordinate NETWORK: wait for its agents, hold the rounds, count the bytes."""
     from rich.console import Console
 
+    from coordinator.server import Door
     from cpgt.experiment import coordinate_here
     from cpgt.launch import Experiment
+    from cpgt.parties import ring_of
 
     if not launch and (seed is not None or observe):
         raise click.UsageError(
             "--seed and --observe are for agents: give them to each agent, or use --launch"
         )
+    if launch and key:
+        raise click.UsageError(
+            "--launch keeps all on this machine, where no keys are needed: leave out --key"
+        )
     model = options.load(network, overrides, rounds)
+    door = Door(bind, ring_of(model, None, key) if key else None, plain)
     folder = out or options.new_folder(out, model.name)
     console = Console(stderr=True, quiet=quiet)
     wait = wait if wait is not None else (60.0 if launch else 3600.0)
-    sys.exit(coordinate_here(model, bind, folder, wait, launch, Experiment(seed, observe), console))
+    sys.exit(coordinate_here(model, door, folder, wait, launch, Experiment(seed, observe), console))
 
 
 @click.command()
@@ -86,12 +96,21 @@ def coordinator(
     "--coordinator", required=True, metavar="tcp://HOST:PORT", help="Where the coordinator listens."
 )
 @click.option("--data", type=click.Path(path_type=Path), help="This agent's private .npz file.")
-@click.option("--bind", metavar="tcp://ADDRESS:PORT", help="Where neighbours reach this agent. [a free port]")
+@click.option(
+    "--network", metavar="NETWORK", help="Your own copy of the network file: no other plan is taken."
+)
+@options.key
+@options.plain
+@click.option(
+    "--bind", metavar="tcp://ADDRESS:PORT", help="Where this agent listens for neighbours. [a free port]"
+)
+@click.option("--advertise", metavar="tcp://HOST:PORT",
+              help="Where neighbours find it, if elsewhere; port * is the one of --bind.")  # fmt: skip
 @click.option("--objective", metavar="MODULE:FACTORY", help="Your own objective, if the network names it.")
 @click.option("--patience", type=click.FloatRange(min=0), default=30.0, show_default=True,
               help="Seconds to wait for a first word of the coordinator.")  # fmt: skip
 @click.option(
-    "--epsilon", type=options.POSITIVE, help="Privacy budget: stop rather than spend more. Needs --delta."
+    "--epsilon", type=options.POSITIVE, help="Privacy budget: stop rather than spend more. Needs --network."
 )
 @click.option(
     "--delta", type=options.POSITIVE, help="By how much the gradients of adjacent problems may differ."
@@ -104,23 +123,31 @@ def coordinator(
 @options.seed
 @options.observe
 def agent(
-    number: int, coordinator: str, data: Path | None, bind: str | None, objective: str | None,
-    patience: float, out: Path | None, seed: int | None, observe: bool, **claims: Any,
+    number: int, coordinator: str, data: Path | None, network: str | None, key: Path | None, plain: bool,
+    bind: str | None, advertise: str | None, objective: str | None, patience: float, out: Path | None,
+    seed: int | None, observe: bool, **claims: Any,
 ) -> None:  # fmt: skip
     """Be agent NUMBER of a network: hold the private data, talk to the coordinator and to neighbours."""
     from agent.budget import Claims
+    from agent.doors import Doors
     from agent.process import AgentSettings, run_agent
     from agent.randomness import Randomness, seeded_secret
     from agent.secret import new_secret
 
-    if claims["epsilon"] is not None and claims["delta"] is None:
-        raise click.UsageError(
-            "--epsilon needs --delta: the coordinator must not choose what it is measured in"
+    if network is None and (key or claims["epsilon"] is not None):
+        why = "who is who stands in it" if key else "the coordinator must not choose what is spent on what"
+        raise click.UsageError(f"{'--key' if key else '--epsilon'} needs --network: {why}")
+    agreement, ring, own = None, None, Claims(**claims)
+    if network is not None:
+        from cpgt.parties import (  # loads much that an agent needs for this only
+            agreed,
+            owners_claims,
+            ring_of,
         )
-    if claims["epsilon"] is not None and claims["adjacency"] == "record" and claims["smoothness"] is None:
-        raise click.UsageError(
-            "--adjacency record needs --smoothness: an L for all data there might have been"
-        )
+
+        model = options.load(network, (), None)
+        agreement, own = agreed(model, number, network), owners_claims(model, number, own)
+        ring = ring_of(model, number, key) if key else None
     notify, folder = _notifier(number), out or _own_folder(number)
     signal.signal(signal.SIGTERM, _interrupt)
     if seed is not None:
@@ -132,15 +159,14 @@ def agent(
     run_agent(
         AgentSettings(
             agent=number,
-            coordinator=coordinator,
+            doors=Doors(coordinator, bind, advertise, ring, plain, patience),
             randomness=Randomness(new_secret(folder) if seed is None else seeded_secret(seed, number)),
             data=data,
-            bind=bind,
+            agreement=agreement,
             trusted_code=objective,
             observe=folder if observe else None,
             folder=folder,
-            claims=Claims(**claims),
-            patience=patience,
+            claims=own,
         ),
         notify,
     )
@@ -160,7 +186,8 @@ def data(network: str, out: Path, overrides: tuple[str, ...]) -> None:
     model = options.load(network, overrides, None)
     if model.synthetic is None:
         raise NetworkError(f"{network}: synthetic: is missing; this network's agents bring their own data")
-    for number, path in write_data(model, options.new_folder(out, model.name)).items():
+    options.check_new(out / str(number) / "data.npz" for number in model.agents)
+    for number, path in write_data(model, out).items():
         click.echo(f"agent {number}: {path}")
 
 

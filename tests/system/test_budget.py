@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -13,10 +15,25 @@ from agent.account import epsilon_after
 from agent.budget import Claims, open_account
 from agent.objectives import LeastSquares
 from cpgt import load_network, run
+from cpgt.network import Choice, Network, PrivacySection
 from cpgt.problem import make_data
 from tests.system.conftest import Commands, one_error_line, sets, summary_of
 from wire.control import ControlServer
-from wire.messages import Failed, Grant, Hello, Plan, Ready, Report, Spent, Status, Stop, decode_control
+from wire.messages import (
+    Control,
+    Failed,
+    Grant,
+    Hello,
+    Plan,
+    Ready,
+    Report,
+    Spent,
+    Status,
+    Stop,
+    decode_control,
+)
+
+LOCAL = "tcp://127.0.0.1:*"
 
 BUDGET = (
     "rounds=300", "window=7", "noise.q=0.999", "privacy.adjacency=record", "privacy.smoothness=4.0",
@@ -86,20 +103,32 @@ def test_epsilon_of_private_data_stays_with_the_agent(cpgt: Commands, tmp_path: 
         assert said["smoothness_is"] == "computed from private data"
 
 
+def owners_copy(tmp_path: Path) -> Network:
+    """One agent's data, and the network file that its owner has read."""
+    network = load_network("paper", ["noise.q=0.999", "rounds=5000"])
+    np.savez(tmp_path / "data.npz", allow_pickle=False, **make_data(network, 1))
+    alone = {"graph": Choice.model_validate({"kind": "complete", "agents": 1})}
+    network = network.model_copy(update=alone)
+    (tmp_path / "agreed.toml").write_text(network.to_toml())
+    return network
+
+
 @pytest.mark.parametrize("networks", [1.0, 1e6])
 def test_a_coordinator_cannot_raise_an_owners_budget(cpgt: Commands, tmp_path: Path, networks: float) -> None:
-    """A coordinator that claims what it likes, and grants on and on: the agent leaves before the round that
-    its own budget does not allow."""
-    np.savez(tmp_path / "data.npz", allow_pickle=False, **make_data(load_network("paper"), 1))
-    parameters = load_network("paper", ["noise.q=0.999"]).parameters(1)
-    parameters["privacy"] = {"epsilon": networks, "delta": 1e-9, "adjacency": "function", "smoothness": 9.0}
+    """A coordinator that grants on and on: the agent leaves before the round that its budget does not
+    allow, whatever the file that all have agreed on says of budgets."""
+    network = owners_copy(tmp_path)
+    network = network.model_copy(
+        update={"privacy": PrivacySection(epsilon=networks, delta=1e-9, smoothness=9.0)}
+    )
+    (tmp_path / "agreed.toml").write_text(network.to_toml())
     with zmq.Context[zmq.Socket[bytes]]() as context:
         server = ControlServer(context, "tcp://127.0.0.1:*")
         try:
             own = ("--epsilon", "1.0", "--delta", "0.1", "--adjacency", "record", "--smoothness", "4.0")
             command = ("--coordinator", server.endpoint, "--data", "data.npz", "--out", "own")
-            agent = cpgt.start("agent", "1", *command, *own)
-            said = converse(server, Plan(1, {}, {1: 1.0}, 5000, 7, 30.0, parameters))
+            agent = cpgt.start("agent", "1", *command, "--network", "agreed.toml", *own)
+            said = converse(server, Plan(1, {}, {1: 1.0}, 5000, 7, 30.0, network.parameters(1)))
         finally:
             server.close()
     _, errors = agent.communicate(timeout=20)
@@ -134,9 +163,57 @@ def converse(server: ControlServer, plan: Plan) -> list[object]:
     return said
 
 
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (
+            {"objective": {"kind": "least-squares", "scale": 1e6}},
+            "objective.scale is 1000000.0 there and 0.02",
+        ),
+        ({"noise": {"s_x": 1e-9, "s_y": 100.0, "q": 0.999}}, "noise.s_x is 1e-09 there and 100.0"),
+        ({"privacy": {"delta": 1e-9}}, "privacy.delta is 1e-09 there and 1.0"),
+    ],
+)
+def test_no_plan_is_taken_but_the_one_agreed_on(
+    cpgt: Commands, tmp_path: Path, change: dict[str, object], words: str
+) -> None:
+    """The unit of f_i, the noise, the claims: what an owner's epsilon is made of is the owner's to choose."""
+    plan = Plan(1, {}, {1: 1.0}, 5000, 7, 30.0, {**owners_copy(tmp_path).parameters(1), **change})
+    done, failed = planned(cpgt, plan)
+    assert done.returncode == 2
+    assert isinstance(failed, Failed)
+    assert f"not what this agent's owner agreed to: {words}" in one_error_line(done)
+    assert words in failed.reason
+
+
+def test_fewer_rounds_than_agreed_are_taken_and_more_are_not(cpgt: Commands, tmp_path: Path) -> None:
+    parameters = owners_copy(tmp_path).parameters(1)
+    done, _ = planned(cpgt, Plan(1, {}, {1: 1.0}, 5001, 7, 30.0, parameters))
+    assert "rounds is 5001 there and 5000 in agreed.toml" in one_error_line(done)
+    done, answer = planned(cpgt, Plan(1, {}, {1: 1.0}, 4999, 7, 30.0, parameters))
+    assert done.returncode == 0, done.stderr
+    assert isinstance(answer, Ready | Spent)
+
+
+def planned(cpgt: Commands, plan: Plan) -> tuple[subprocess.CompletedProcess[str], Control]:
+    """An agent with its owner's copy, and a coordinator with this plan: how it ends, and what it answers."""
+    with zmq.Context[zmq.Socket[bytes]]() as context, closing(ControlServer(context, LOCAL)) as server:
+        command = ("--coordinator", server.endpoint, "--data", "data.npz", "--network", "agreed.toml")
+        agent = cpgt.start("agent", "1", *command)
+        hello = server.receive(30_000)
+        assert hello
+        server.send(hello.connection, plan)
+        answer = server.receive(30_000)
+        assert answer
+        server.send(hello.connection, Stop(""))
+        out, errors = agent.communicate(timeout=20)
+    done = subprocess.CompletedProcess(agent.args, agent.returncode, out, errors)
+    return done, decode_control(answer.frame)
+
+
 def test_a_budget_needs_what_it_is_measured_in(cpgt: Commands) -> None:
     done = cpgt.run("agent", "1", "--coordinator", "tcp://127.0.0.1:1", "--epsilon", "2.0")
-    assert "--epsilon needs --delta" in one_error_line(done)
+    assert "--epsilon needs --network" in one_error_line(done)
     done = cpgt.run("run", "paper", *sets("privacy={epsilon=2.0}"), "--out", "run")
     assert "privacy: delta is missing" in one_error_line(done)
 

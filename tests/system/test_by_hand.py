@@ -144,7 +144,7 @@ def test_an_unreachable_coordinator_is_named_after_the_patience(cpgt: Commands) 
     ],
 )
 def test_a_wrong_address_is_explained(cpgt: Commands, address: str, words: str) -> None:
-    done = cpgt.run("agent", "1", "--coordinator", address)
+    done = cpgt.run("agent", "1", "--coordinator", address, "--patience", "0.5")
     assert done.returncode == 2
     assert words in one_error_line(done)
 

@@ -17,7 +17,7 @@ import pytest
 
 from coordinator.connections import Connection
 from coordinator.ledger import Edge, Ledger
-from coordinator.server import Hooks, coordinate
+from coordinator.server import Door, Hooks, coordinate
 from coordinator.session import SessionSettings
 from coordinator.supervisor import Supervisor
 from cpgt.launch import Experiment, agent_commands
@@ -104,7 +104,7 @@ def witnessed_run(network: Network, out: Path) -> tuple[Witnessed, dict[int, int
         supervised=True,
     )
     hooks = Hooks(lambda _text: None, lambda _session, _ledger: None, listening)
-    session = coordinate(settings, "tcp://127.0.0.1:*", ledger, hooks)
+    session = coordinate(settings, Door("tcp://127.0.0.1:*"), ledger, hooks)
     assert session.failure is None, session.failure
     return ledger, agents
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -29,6 +30,19 @@ class WatchedContext(zmq.Context[zmq.Socket[bytes]]):
 
 @pytest.fixture
 def context() -> Iterator[WatchedContext]:
+    with watched() as context:
+        yield context
+
+
+@pytest.fixture
+def other_context() -> Iterator[WatchedContext]:
+    """Of another process, as it were: each has a gate of its own."""
+    with watched() as context:
+        yield context
+
+
+@contextmanager
+def watched() -> Iterator[WatchedContext]:
     context = WatchedContext()
     try:
         yield context

@@ -49,7 +49,7 @@ def two(context: WatchedContext, server: ControlServer) -> Iterator[ControlClien
 def heard(server: ControlServer) -> tuple[bytes, Control]:
     received = server.receive(WAIT_MS)
     assert received is not None, "nothing came"
-    connection, frame = received
+    connection, frame, _ = received
     return connection, decode_control(frame)
 
 
@@ -114,7 +114,7 @@ def test_the_server_leaves_rubbish_to_its_caller(context: WatchedContext, server
         stranger.send(b"rubbish")
         received = server.receive(WAIT_MS)
         assert received is not None
-        connection, frame = received
+        connection, frame, _ = received
         assert frame == b"rubbish"
         server.send(connection, Refused("what?"))  # and can be answered
         assert stranger.poll(WAIT_MS)

@@ -17,6 +17,7 @@ from tests.wire.conftest import WatchedContext
 from tests.wire.polling import eventually
 from wire.carriers import ZmqCarrier, topics
 from wire.kernel import Counts, Ends, header_size, parse, read
+from wire.keys import Ring, new_pair
 from wire.sizes import publisher_handshake, subscriber_handshake, zmtp_size
 
 # What Linux 6.18 answered at the client of a connection over 127.0.0.1 that had sent 1000 B and got 70,000 B.
@@ -197,19 +198,31 @@ def test_a_connection_to_some_other_port_is_not_an_agents(pairs: Callable[[], Pa
 # --- the carrier's connections --------------------------------------------------------------------
 
 
+def two_rings() -> tuple[Ring, Ring]:
+    """Of agents 1 and 2, who are neighbours."""
+    one, two, coordinator = new_pair(), new_pair(), new_pair().public
+    return Ring(one, coordinator, {2: two.public}), Ring(two, coordinator, {1: one.public})
+
+
 def welcome(hub: ZmqCarrier, agent: int) -> None:
     eventually(lambda: agent in hub.new_subscribers(), f"agent {agent}'s subscription")
 
 
-def test_both_ends_of_a_carriers_connection(context: WatchedContext) -> None:
+@pytest.mark.parametrize("address", ["127.0.0.1", "[::1]"])
+@pytest.mark.parametrize("curve", [False, True], ids=["plain", "curve"])
+def test_both_ends_of_a_carriers_connection(
+    context: WatchedContext, other_context: WatchedContext, curve: bool, address: str
+) -> None:
     """Handshake as the specification has it, and every frame, in both kernels."""
+    rings = two_rings() if curve else (None, None)
     with (
-        closing(ZmqCarrier(context, "tcp://127.0.0.1:*")) as publisher,
-        closing(ZmqCarrier(context, "tcp://127.0.0.1:*")) as subscriber,
+        closing(ZmqCarrier(context, f"tcp://{address}:*", rings[0])) as publisher,
+        closing(ZmqCarrier(other_context, f"tcp://{address}:*", rings[1])) as subscriber,
     ):
         subscriber.connect(2, {1: publisher.endpoint})
         welcome(publisher, 2)
-        there, back = publisher_handshake(), subscriber_handshake(topics(2))
+        there = publisher_handshake(curve=curve)
+        back = subscriber_handshake(topics(2), curve=curve)
 
         def agree(frames: int) -> bool:
             sent, received = publisher.kernel_counts()[0][2], subscriber.kernel_counts()[1][1]
@@ -221,9 +234,9 @@ def test_both_ends_of_a_carriers_connection(context: WatchedContext) -> None:
 
         eventually(lambda: agree(0), "the handshake")
         frames = 0
-        for size in (0, 1, 255, 256, 70_000):
+        for size in (0, 1, 222, 223, 255, 256, 70_000):
             publisher.publish(bytes(size))
-            frames += zmtp_size(size)
+            frames += zmtp_size(size, curve=curve)
             eventually(lambda: subscriber.receive() is not None, "the frame")
             eventually(partial(agree, frames), f"a frame of {size} B")
         assert publisher.kernel_counts()[1] == subscriber.kernel_counts()[0] == {}

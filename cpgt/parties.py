@@ -1,0 +1,46 @@
+"""What one party takes from its own copy of the network file: what it agrees to, and who is who."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, replace
+from pathlib import Path
+
+from agent.agreement import Agreement
+from agent.budget import Claims
+from cpgt.network import Network, NetworkError
+from wire.keys import Ring, read_pair
+
+
+def agreed(network: Network, agent: int, source: str) -> Agreement:
+    _check_member(network, agent)
+    return Agreement(source, network.parameters(agent), network.topology.row(agent), network.rounds)
+
+
+def owners_claims(network: Network, agent: int, given: Claims) -> Claims:
+    """What the owner says on the command line, and else in the own file. The smaller budget holds."""
+    read = Claims.of(network.parameters(agent)["privacy"])
+    budgets = [claims.epsilon for claims in (given, read) if claims.epsilon is not None]
+    said = {name: value for name, value in asdict(given).items() if value is not None}
+    claims = replace(read, **{**said, "epsilon": min(budgets, default=None)})
+    if claims.epsilon is not None and claims.delta is None:
+        raise NetworkError("--epsilon: needs a delta, by --delta or as privacy.delta in the network file")
+    return claims
+
+
+def ring_of(network: Network, agent: int | None, key: Path) -> Ring:
+    """The keys of an agent and its neighbours; or, for no agent, of the coordinator and everybody."""
+    if network.keys is None:
+        raise NetworkError("keys: the network file lists none; 'cpgt keys new NAME' makes them")
+    if agent is not None:
+        _check_member(network, agent)
+    listed, own = network.keys, read_pair(key)
+    if own.public != (listed.coordinator if agent is None else listed.agents[agent]):
+        party = "the coordinator" if agent is None else f"agent {agent}"
+        raise NetworkError(f"{key} is not the key that the network file lists for {party}")
+    guests = network.agents if agent is None else network.neighbours[agent]
+    return Ring(own, listed.coordinator, {guest: listed.agents[guest] for guest in guests})
+
+
+def _check_member(network: Network, agent: int) -> None:
+    if agent not in network.agents:
+        raise NetworkError(f"this network has agents 1..{len(network.agents)}; there is no agent {agent}")
