@@ -138,6 +138,7 @@ class _Shell:
         return meter.first + len(meter.message)
 
     def close(self) -> None:
+        self._tell_of_strangers()
         if self.trace:
             self.trace.close()
         if self.books:
@@ -193,8 +194,7 @@ class _Shell:
         if self.phase is Phase.GONE:
             return
         self._welcome_subscribers()
-        for line in self.carrier.turned_away():
-            self.notify(line)
+        self._tell_of_strangers()
         now = time.monotonic()
         if now - self._said > PULSE_SECONDS and self._ever_heard:
             self._pulse()
@@ -205,6 +205,10 @@ class _Shell:
             return self.control.receive(timeout_ms)
         except WireError as error:
             raise PeerError(f"coordinator: {error}") from None
+
+    def _tell_of_strangers(self) -> None:
+        for line in self.carrier.turned_away():
+            self.notify(line)
 
     # --- what is heard ----------------------------------------------------------------------------
 

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import psutil
 
 from bench.codec import encoding, folding
+from bench.curve import curve
 from bench.lockstep import measure
 from bench.star import star
 
@@ -98,6 +99,7 @@ if __name__ == "__main__":
     yardstick()
     dimensions()
     sizes()
+    curve()
     encoding()
     folding()
     star()

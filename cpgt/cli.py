@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from cpgt.commands import catalogues, experiments, keys, privacy, running
+from cpgt.commands import catalogues, clusters, experiments, keys, privacy, running
 
 BAD_INPUT, INTERRUPTED = 2, 130
 
@@ -53,6 +53,7 @@ for _command in (
     *(running.run, running.coordinator, running.agent, running.data),
     *(experiments.bandwidth, experiments.compare, experiments.reproduce),
     *(privacy.plan, privacy.audit, keys.keys),
+    *(clusters.submit, clusters.export),
     *(catalogues.topology, catalogues.algorithms),
 ):
     main.add_command(_command)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 
@@ -15,6 +16,7 @@ from coordinator.privacy import PrivacyLedger
 from coordinator.server import Door, Hooks, coordinate
 from coordinator.session import SessionSettings
 from coordinator.supervisor import Supervisor
+from cpgt import rendezvous
 from cpgt.display import Display
 from cpgt.launch import Experiment, agent_commands, agent_folder, run_coordinator
 from cpgt.network import AlgorithmSection, Choice, Network, NoiseSection, PrivacySection, StopSection
@@ -57,11 +59,15 @@ def coordinate_here(
                 commands = agent_commands(network, endpoint, out, experiment)
                 supervisor.start(commands, {a: agent_folder(out, a) / "log.txt" for a in commands})
             else:
+                rendezvous.publish(out, endpoint)
                 display.note(f"listening on {endpoint}")
 
         notify = (lambda _text: None) if launch else display.note  # our own agents' arrival is no news
         hooks = Hooks(notify, display.update, listening, PrivacyLedger(out / "epsilon.csv").record)
-        session = coordinate(settings, door, ledger, hooks)
+        try:
+            session = coordinate(settings, door, ledger, hooks)
+        finally:
+            rendezvous.withdraw(out)
     write_summary(summarise(network, session, ledger, not_private), out)
     if session.failure:
         raise RunError(session.failure.reason, session.failure.exit_code)
@@ -75,16 +81,12 @@ def run_here(
 ) -> int:
     """`cpgt run`: all processes on this machine, then what only the holder of all files can compute."""
     code = run_coordinator(network, out, experiment, quiet=console.quiet, path=search)
-    for agent in network.agents:
-        pack(agent_folder(out, agent))  # of an agent that was killed
-    summary = read_summary(out)
+    summary = take_stock(network, out, experiment)
     if code < 0:
         killer = signal.Signals(-code).name
         raise RunError(f"the coordinator was killed by {killer}; what it had written is in {out}", 1)
     if summary is None:
         return code  # it has said why
-    if experiment.observe and summary["rounds"]:
-        summary["residual"]["observed"] = _observed(network, out)
     compressed = network.compressor.kind != "identity" or ALGORITHMS[network.algorithm.kind].quantizes
     if code == 0 and comparing and compressed and len(network.agents) > 1:
         twin = _measure_twin(network, summary["dimension"], out / "uncompressed", search)
@@ -93,6 +95,16 @@ def run_here(
     write_summary(summary, out)
     show(summary, out, console)
     return code
+
+
+def take_stock(network: Network, out: Path, experiment: Experiment) -> dict[str, Any] | None:
+    """The summary of a run that has ended, with what the files of all agents tell besides."""
+    for agent in network.agents:
+        pack(agent_folder(out, agent))  # of an agent that was killed
+    summary = read_summary(out)
+    if summary and experiment.observe and summary["rounds"]:
+        summary["residual"]["observed"] = _observed(network, out)
+    return summary
 
 
 def _observed(network: Network, out: Path) -> dict[str, float | None] | None:

@@ -7,8 +7,11 @@ from pathlib import Path
 
 from agent.agreement import Agreement
 from agent.budget import Claims
-from cpgt.network import Network, NetworkError
-from wire.keys import Ring, read_pair
+from cpgt.network import KeysSection, Network, NetworkError
+from wire.errors import WireError
+from wire.keys import Ring, new_pair, read_pair, write_pair
+
+COORDINATOR = "coordinator"
 
 
 def agreed(network: Network, agent: int, source: str) -> Agreement:
@@ -25,6 +28,25 @@ def owners_claims(network: Network, agent: int, given: Claims) -> Claims:
     if claims.epsilon is not None and claims.delta is None:
         raise NetworkError("--epsilon: needs a delta, by --delta or as privacy.delta in the network file")
     return claims
+
+
+def make_keys(network: Network, folder: Path) -> Network:
+    """The keys of all parties, where one person runs them all: one file in a folder for each, and the network
+    with the public ones."""
+    files = {party: key_file(folder, party) for party in (COORDINATOR, *network.agents)}
+    present = next((path for path in files.values() if path.exists()), None)
+    if present:
+        raise WireError(f"{present} exists already: no key is overwritten")
+    pairs = {party: new_pair() for party in files}
+    for party, path in files.items():
+        write_pair(path, pairs[party])
+    public = {agent: pairs[agent].public for agent in network.agents}
+    section = KeysSection(coordinator=pairs[COORDINATOR].public, agents=public)
+    return network.model_copy(update={"keys": section})
+
+
+def key_file(folder: Path, party: int | str) -> Path:
+    return folder / str(party) / "private.key"
 
 
 def ring_of(network: Network, agent: int | None, key: Path) -> Ring:

@@ -1,33 +1,32 @@
 """Who is let in: a listening socket asks here about the key of everybody who wants to connect.
 
 ZeroMQ asks by its own protocol, ZAP 1.0, from its own threads, so the answers come from a thread of ours that
-does nothing else. Whoever is not on the list gets no further than the handshake. So does one without a key,
-with bytes that are no ZMTP, or with none at all; of these the socket monitor tells.
+does nothing else. Whoever is not on the list gets no further than the handshake. Nor does one without a key,
+or with one for somebody else than us, or with bytes that are no handshake; of these the socket monitor tells.
 """
 
 from __future__ import annotations
 
+import math
 import struct
 import threading
+import time
 from collections import Counter
 from collections.abc import Mapping
 
 import zmq
 from zmq.utils import z85
 
-from wire.kernel import peer_address
+from wire.addresses import parse
+from wire.kernel import just_closed, peer_address
 from wire.keys import KeyPair
 
 ZAP_ENDPOINT, ZAP_VERSION = "inproc://zeromq.zap.01", b"1.0"
 HANDSHAKE_MS = 5000  # a connection that is no further by then is closed
 EVENT = struct.Struct("=Hi")  # event, value
-WATCHED = zmq.EVENT_ACCEPTED | zmq.EVENT_DISCONNECTED | zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL
+WATCHED = zmq.EVENT_ACCEPTED | zmq.EVENT_DISCONNECTED
 UNKNOWN = "somebody who was gone again at once"
-NO_HANDSHAKE = "no proper handshake"
-REASONS: dict[int, str] = {
-    zmq.PROTOCOL_ERROR_ZMTP_MECHANISM_MISMATCH: "it came without a key",
-    zmq.PROTOCOL_ERROR_ZMTP_CRYPTOGRAPHIC: "it expects another key of this side",
-}
+NO_KEY, WRONG_KEY = "it showed no key", "its key is not on the list"
 MOST_LINES = 1000  # nobody fills our memory by coming from everywhere
 
 
@@ -45,7 +44,7 @@ class Gate:
         self._refused: Counter[tuple[str, str]] = Counter()  # (address, why) -> times
         self._told: dict[tuple[str, str], int] = {}
         self._pending: dict[int, str] = {}  # addresses of those that have shown no key yet, by descriptor
-        self._why = NO_HANDSHAKE
+        self._looked, self._seen = -math.inf, UNKNOWN
         name = f"inproc://gate-{id(self)}"
         self._zap, self._monitor = context.socket(zmq.REP), context.socket(zmq.PAIR)
         self._stop, self._stopped = context.socket(zmq.PAIR), context.socket(zmq.PAIR)
@@ -88,7 +87,7 @@ class Gate:
         while True:
             ready = dict(poller.poll())
             while self._monitor.poll(0):  # before the request: that a connection came is told before its key
-                self._observe(*EVENT.unpack(self._monitor.recv_multipart()[0]))
+                self._observe(*self._monitor.recv_multipart())
             if self._zap in ready:
                 self._zap.send_multipart(self._answer(self._zap.recv_multipart()))
             if self._stopped in ready:
@@ -102,20 +101,24 @@ class Gate:
         agent = self._guests.get(credentials[0]) if mechanism == b"CURVE" and credentials else None
         if agent is not None:
             return [version, number, b"200", b"OK", str(agent).encode(), b""]
-        self._refuse(address.decode(), "its key is not on the list")
+        self._refuse(address.decode(), WRONG_KEY)
         return [version, number, b"400", b"not on the list", b"", b""]
 
-    def _observe(self, kind: int, value: int) -> None:
-        """Of a connection that ends before it has shown a key. Why comes right before that it ends."""
+    def _observe(self, event: bytes, endpoint: bytes) -> None:
+        """A connection that ends before it has shown a key is a stranger's."""
+        kind, descriptor = EVENT.unpack(event)
         if kind == zmq.EVENT_ACCEPTED:
-            self._pending[value] = peer_address(value) or UNKNOWN
-        elif kind == zmq.EVENT_DISCONNECTED:
-            address = self._pending.pop(value, None)
-            if address is not None:
-                self._refuse(address, self._why)
-            self._why = NO_HANDSHAKE
-        else:
-            self._why = REASONS.get(value, NO_HANDSHAKE)
+            self._pending[descriptor] = peer_address(descriptor) or ""
+        elif descriptor in self._pending:
+            self._refuse(self._pending.pop(descriptor) or self._who_was_it(endpoint), NO_KEY)
+
+    def _who_was_it(self, endpoint: bytes) -> str:
+        """A connection that was over before we could look at it. We look at most once a second: a flood must
+        not keep us from letting others in."""
+        if time.monotonic() - self._looked > 1.0:
+            self._seen = " or ".join(just_closed(int(parse(endpoint.decode()).port))) or UNKNOWN
+            self._looked = time.monotonic()
+        return self._seen
 
     def _settle(self, address: str) -> None:
         """A connection from there has shown its key. (Which one, if there are several, we are not told; and

@@ -15,18 +15,21 @@ no counts, and whoever asked is told so by getting none.
 
 from __future__ import annotations
 
+import ipaddress
 import os
 import socket
 import struct
 import sys
 from collections import Counter
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 LAYOUT = struct.Struct("=5xB122xQII56xQQ")
 ANSWER_SIZE = 512  # more than any kernel fills
 TIMESTAMPS = 1
 IPV4_HEADER, IPV6_HEADER, TCP_HEADER, TIMESTAMPS_SIZE = 20, 40, 20, 12
+CLOSING = ("04", "05", "06", "0B")  # FIN_WAIT1, FIN_WAIT2, TIME_WAIT, CLOSING
 Addresses: TypeAlias = tuple[Any, Any]  # of this end and of the other
 
 
@@ -83,6 +86,28 @@ def peer_address(descriptor: int) -> str | None:
             return str(connection.getpeername()[0]).removeprefix("::ffff:")
     except OSError:
         return None
+
+
+def just_closed(port: int) -> list[str]:
+    """Addresses of connections to this port that were closed from this side within the last minute or so: the
+    kernel remembers them for a while."""
+    found = set()
+    for name in ("tcp", "tcp6"):
+        try:
+            lines = Path("/proc/net", name).read_text(encoding="ascii").splitlines()[1:]
+        except OSError:
+            continue
+        for local, remote, state in (line.split()[1:4] for line in lines):
+            if state in CLOSING and int(local.rpartition(":")[2], 16) == port:
+                found.add(_address(remote.partition(":")[0]))
+    return sorted(found)
+
+
+def _address(digits: str) -> str:
+    """From the kernel's way of writing it: words of four bytes, each in the machine's own order."""
+    words = [int(digits[at : at + 8], 16).to_bytes(4, sys.byteorder) for at in range(0, len(digits), 8)]
+    address = ipaddress.ip_address(b"".join(words))
+    return str(getattr(address, "ipv4_mapped", None) or address)
 
 
 def _borrowed(descriptor: int) -> socket.socket:

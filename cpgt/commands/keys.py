@@ -8,8 +8,6 @@ import click
 
 from cpgt.commands import options
 
-KEY_FILE = "private.key"
-
 
 @click.group()
 def keys() -> None:
@@ -52,16 +50,10 @@ def show(files: tuple[Path, ...]) -> None:
 def everybody(network: str, out: Path, overrides: tuple[str, ...]) -> None:
     """Make the keys of all parties of NETWORK, where one person runs them all: OUT/coordinator/private.key,
     OUT/1/private.key, ..., and OUT/network.toml, which lists the public ones."""
-    from cpgt.network import KeysSection
-    from wire.keys import new_pair, write_pair
+    from cpgt.parties import make_keys
 
     model, file = options.load(network, overrides, None), out / "network.toml"
-    parties = ["coordinator", *map(str, model.agents)]
-    options.check_new([file, *(out / party / KEY_FILE for party in parties)])
-    pairs = {party: new_pair() for party in parties}
-    for party, pair in pairs.items():
-        write_pair(out / party / KEY_FILE, pair)
-    public = {agent: pairs[str(agent)].public for agent in model.agents}
-    section = KeysSection(coordinator=pairs["coordinator"].public, agents=public)
-    file.write_text(model.model_copy(update={"keys": section}).to_toml(), encoding="utf-8")
-    click.echo(f"{len(pairs)} secret keys, and {file} with the public ones")
+    options.check_new([file])
+    model = make_keys(model, out)
+    file.write_text(model.to_toml(), encoding="utf-8")
+    click.echo(f"{1 + len(model.agents)} secret keys, and {file} with the public ones")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 
 from cpgt import NetworkError, load_network, parse_network
 from cpgt.network import apply_overrides, shipped_networks
+from wire.keys import new_pair
 
 SMALL: dict[str, Any] = {
     "rounds": 10,
@@ -179,3 +181,37 @@ def test_the_resolved_file_is_the_network(name: str, tmp_path: Path) -> None:
     again = load_network(str(file))
     assert again == network
     assert np.array_equal(again.topology.weights, network.topology.weights)
+
+
+def keys_of(agents: int) -> dict[str, Any]:
+    return {
+        "coordinator": new_pair().public,
+        "agents": {number: new_pair().public for number in range(1, agents + 1)},
+    }
+
+
+def test_public_keys_are_written_and_read() -> None:
+    network = parse_network({**SMALL, "keys": keys_of(4)})
+    assert parse_network(tomllib.loads(network.to_toml())).keys == network.keys
+    assert "keys" not in network.parameters(1)
+
+
+@pytest.mark.parametrize(
+    ("change", "line"),
+    [
+        ({"agents": {1: "x"}}, r"network: keys\.agents\.1: this is no public key; 'cpgt keys show FILE'"),
+        ({"coordinator": "#" * 40}, r"network: keys\.coordinator: this is no public key"),
+        (keys_of(3), r"network: keys\.agents: must have the keys of agents 1\.\.4"),
+        (keys_of(5), r"network: keys\.agents: must have the keys of agents 1\.\.4"),
+    ],
+)
+def test_mistakes_with_keys(change: dict[str, Any], line: str) -> None:
+    with pytest.raises(NetworkError, match=line):
+        parse_network({**SMALL, "keys": {**keys_of(4), **change}})
+
+
+def test_every_party_has_a_key_of_its_own() -> None:
+    keys = keys_of(4)
+    keys["agents"][2] = keys["coordinator"]
+    with pytest.raises(NetworkError, match="the same key is given twice"):
+        parse_network({**SMALL, "keys": keys})

@@ -32,13 +32,15 @@ class Commands:
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.mark = folder, uuid.uuid4().hex
+        self.through: list[str] = []  # a command that runs the command, elsewhere
+        self.environment: dict[str, str] = {}
         self._started: list[subprocess.Popen[str]] = []
 
     def start(self, *arguments: str | Path) -> subprocess.Popen[str]:
         process = subprocess.Popen(
-            [sys.executable, "-m", "cpgt", *map(str, arguments)],
+            [*self.through, sys.executable, "-m", "cpgt", *map(str, arguments)],
             cwd=self.folder,
-            env={**os.environ, MARK: self.mark, "COLUMNS": "200"},
+            env={**os.environ, **self.environment, MARK: self.mark, "COLUMNS": "200"},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

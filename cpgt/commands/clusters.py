@@ -1,0 +1,124 @@
+"""Handing a network to a cluster's own scheduler."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import IO, TYPE_CHECKING
+
+import click
+
+from cpgt.commands import options
+
+if TYPE_CHECKING:
+    from cpgt.launch import Experiment
+    from cpgt.network import Network
+
+
+@click.group()
+def submit() -> None:
+    """Submit a network as a job to a cluster."""
+
+
+@submit.command()
+@click.argument("network")
+@click.argument("sbatch", nargs=-1, type=click.UNPROCESSED, metavar="[-- SBATCH OPTIONS]")
+@options.rounds
+@options.out
+@options.change
+@options.seed
+@options.observe
+@click.option("--wait", is_flag=True, help="Wait for the end of the job, and give its exit code.")
+@click.option("--dry-run", is_flag=True, help="Write the job, and do not submit it.")
+def slurm(
+    network: str, sbatch: tuple[str, ...], rounds: int | None, out: Path | None,
+    overrides: tuple[str, ...], seed: int | None, observe: bool, wait: bool, dry_run: bool,
+) -> None:  # fmt: skip
+    """Run NETWORK as one Slurm job, coordinator and agents as its tasks.
+
+    What follows a -- goes to sbatch. The folder for the results must be where all nodes see it.
+    """
+    from cpgt.clusters.slurm import require_slurm, submit, write_job
+    from cpgt.launch import Experiment
+
+    if not dry_run:
+        require_slurm()
+    model = options.load(network, overrides, rounds)
+    folder, experiment = options.new_folder(out, model.name).absolute(), Experiment(seed, observe)
+    script = write_job(model, folder, experiment, options.own_code(network))
+    for reason in experiment.reasons(model):
+        click.echo(f"NOT PRIVATE: {reason}", err=True)
+    if dry_run:
+        click.echo(f"written, not submitted: {script}")
+        return
+    job = submit(script, sbatch)
+    click.echo(f"job {job} submitted; results and log: {folder}")
+    if wait:
+        _wait(job, model, folder, experiment)
+
+
+def _wait(job: str, network: Network, folder: Path, experiment: Experiment) -> None:
+    """Until the job has ended; then what `cpgt run` would show, and the exit code."""
+    from rich.console import Console
+
+    from coordinator.errors import RunError
+    from cpgt.clusters.slurm import LOG, cause, wait_for_end
+    from cpgt.experiment import take_stock
+    from cpgt.summary import show, write_summary
+
+    try:
+        ended = wait_for_end(job)
+    except KeyboardInterrupt:
+        click.echo(f"job {job} goes on; to end it: scancel {job}", err=True)
+        raise
+    summary = take_stock(network, folder, experiment)
+    if summary:
+        summary["not_private"] = experiment.reasons(network)  # a coordinator is not told of seeds
+        write_summary(summary, folder)
+        show(summary, folder, Console())
+    if ended.exit_code:
+        # a coordinator that was only told to stop does not know why
+        why = summary["error"] if summary and summary["status"] == "failed" else cause(folder)
+        raise RunError(f"job {job}: {ended.state.lower()}: {why}; its log: {folder / LOG}", ended.exit_code)
+
+
+@submit.command("slurm-task", hidden=True)
+@click.argument("folder", type=click.Path(path_type=Path))
+def slurm_task(folder: Path) -> None:
+    """One task of the job: it turns into the coordinator, or into an agent."""
+    from cpgt.clusters.slurm_task import command_of_task
+
+    command = command_of_task(folder, os.environ)
+    os.execv(command[0], command)
+
+
+@click.group()
+def export() -> None:
+    """Write what a cluster needs to run a network."""
+
+
+@export.command()
+@click.argument("network")
+@click.option("--image", default="cpgt", show_default=True, help="With cpgt in it, and code of your own.")
+@click.option(
+    "--data-claim", metavar="NAME", help="PersistentVolumeClaim with each agent's data: 1/, 2/, ..."
+)
+@click.option("--results-claim", metavar="NAME", help="PersistentVolumeClaim that all nodes may write to. "
+              "[none: results end with the pods, but for the log]")  # fmt: skip
+@options.rounds
+@options.change
+@click.option("--out", type=click.File("w", lazy=True), default="-", help="File to write. [standard output]")
+def kubernetes(
+    network: str, image: str, data_claim: str | None, results_claim: str | None, rounds: int | None,
+    overrides: tuple[str, ...], out: IO[str],
+) -> None:  # fmt: skip
+    """Write NETWORK as an Indexed Job, a headless Service and a ConfigMap.
+
+    NETWORK is a file with public keys, as `cpgt keys all` makes it. The secret ones are in no manifest: a
+    comment at the top says how to make a Secret of them.
+    """
+    from cpgt.clusters.kubernetes import Cluster, manifests, to_yaml
+
+    model = options.load(network, overrides, rounds)
+    documents = manifests(model, Cluster(image, data_claim, results_claim))
+    out.write(to_yaml(documents, model, Path(network).parent))

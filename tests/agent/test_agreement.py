@@ -1,0 +1,50 @@
+"""A plan against what the owner has agreed to."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from agent.agreement import Agreement
+from agent.errors import InputError
+from wire.messages import Plan, decode_control, encode_control
+
+PARAMETERS: dict[str, Any] = {"noise": {"s_x": 1.0, "q": 0.9}, "objective": {"kind": "ridge", "scale": 2.0}}
+WEIGHTS = {1: 0.5, 2: 0.25, 3: 0.25}
+AGREED = Agreement("mine.toml", PARAMETERS, WEIGHTS, 100)
+
+
+def plan(parameters: dict[str, Any] = PARAMETERS, rounds: int = 100, **weights: float) -> Plan:
+    row = {**WEIGHTS, **{int(name.removeprefix("w")): value for name, value in weights.items()}}
+    made = Plan(1, {p: f"tcp://h:{p}" for p in row if p != 1}, row, rounds, 10, 30.0, parameters)
+    received = decode_control(encode_control(made))
+    assert isinstance(received, Plan)
+    return received
+
+
+def test_the_plan_that_was_agreed_on() -> None:
+    AGREED.check(plan())
+    AGREED.check(plan(rounds=1))
+    AGREED.check(plan({**PARAMETERS, "objective": {"kind": "ridge", "scale": 2}}))  # the same number
+
+
+@pytest.mark.parametrize(
+    ("offered", "words"),
+    [
+        (plan(rounds=101), "rounds is 101 there and 100 in mine.toml"),
+        (plan({**PARAMETERS, "noise": {"s_x": 0.5, "q": 0.9}}), "noise.s_x is 0.5 there and 1.0"),
+        (plan({**PARAMETERS, "noise": {"s_x": 1.0}}), "noise.q is 'nothing' there and 0.9"),
+        (
+            plan({**PARAMETERS, "privacy": {"epsilon": 9.0}}),
+            "privacy is {'epsilon': 9.0} there and 'nothing'",
+        ),
+        (plan(w2=0.3), "the weight of agent 2 is 0.3 there and 0.25"),
+        (plan(w4=0.1), "the weight of agent 4 is 0.1 there and 0.0"),
+    ],
+)
+def test_the_first_difference_is_named(offered: Plan, words: str) -> None:
+    with pytest.raises(InputError) as refusal:
+        AGREED.check(offered)
+    assert words in str(refusal.value)
+    assert "use the same network file on both sides" in str(refusal.value)
