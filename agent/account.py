@@ -20,8 +20,8 @@ and noise of scales t_x, t_y on every coordinate makes the loss of round k at mo
 | r        | rounding   | by how much floating point may part two coordinates: sqrt(d) r more in b and a |
 
 "sound" is this sum. "paper" is Theorem 2's: 2-norm instead of 1-norm (no sqrt(d)), the x noise of the round
-before (a factor 1/q is missing), no lattice. gamma, W and the compressor do not enter: they act on what is
-held fixed.
+before (a factor 1/q is missing), no lattice; rounding, where it is counted, is in both. gamma, W and the
+compressor do not enter: they act on what is held fixed.
 
 Everything is kept divided by t_y, because a_k and q^k may both be far below the smallest float.
 """

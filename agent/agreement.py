@@ -19,7 +19,6 @@ NOTHING = "nothing"
 
 @dataclass(frozen=True)
 class Agreement:
-    source: str  # for people: where it stands
     parameters: Mapping[str, Any]
     weights: Mapping[int, float]  # this agent's row of W
     rounds: int
@@ -29,7 +28,7 @@ class Agreement:
         for key, theirs, ours in self._differences(plan):
             raise InputError(
                 f"the coordinator's plan is not what this agent's owner agreed to: {key} is {theirs!r} there "
-                f"and {ours!r} in {self.source}; use the same network file on both sides"
+                f"and {ours!r} in the owner's copy; use the same network file on both sides"
             )
 
     def _differences(self, plan: Plan) -> Iterator[tuple[str, Any, Any]]:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from agent.account import Epsilon
 from agent.budget import Spending
-from agent.errors import InputError
+from agent.errors import FolderError
 from agent.secret import private_file
 
 
@@ -21,7 +21,7 @@ class Books:
         try:
             self._rows = private_file(folder / "epsilon.csv")
         except OSError as error:
-            raise InputError(f"cannot write {folder / 'epsilon.csv'}: {error.strerror}") from None
+            raise FolderError(f"cannot write {folder / 'epsilon.csv'}: {error.strerror}") from None
         self._rows.write(b"round,paper,sound\n")
 
     def write(self, first: int, played: list[Epsilon]) -> None:

@@ -15,11 +15,16 @@ run is seen by all either way; claim an L where that must not depend on data. Fo
 claimed: it has to hold for all data that there might have been.)
 
 Rounding: two adjacent states that are equal in exact arithmetic may be computed some units in the last place
-apart. Where `magnitude` bounds |x|, |y| and the gradient, by the network file or its owner, the account adds
-ROUNDING * magnitude on every coordinate, and the agent stops if x or y grow beyond it. In units of 2^-53 *
-magnitude, both worlds together: 2 from going to the lattice, 4 from the sums and products of a round, which
-leaves 122 for what the gradient's own arithmetic does, four times a round. Without `magnitude`, epsilon is
-that of exact arithmetic.
+apart. A budget therefore needs `magnitude`, a public bound M on |x| and |y|: the agent stops if they grow
+beyond it, and the account adds to every coordinate, in every round, what rounding may do up to there. With
+u = 2^-53 and both worlds together:
+
+    x+ = x^a + pull - alpha y                 2 u (1 + alpha) M, and 2 u M more on the way to the lattice
+    y+ = y^a + pull + grad(x+) - grad(x)      2 u M, the same 2 u M, and four times a gradient's own error
+
+(x^a + pull is the same number in both.) A gradient's own error is `rounding` times M: public, claimed for
+both problems, and held against the objective's own bound (agent/objectives/rounding.py) where it has one.
+Without a budget and without `magnitude`, epsilon is that of exact arithmetic.
 """
 
 from __future__ import annotations
@@ -32,11 +37,13 @@ import numpy as np
 
 from agent.account import Account, Epsilon, Scales, Terms
 from agent.algorithms import CPGT, Algorithm
-from agent.errors import BudgetError, InputError
+from agent.errors import BudgetError, DataError, InputError
 from agent.noise import GRID, LaplaceNoise
-from agent.objectives import Objective, smoothness_of
+from agent.objectives import Objective, rounding_of, smoothness_of
+from agent.objectives.rounding import UNIT
 
-ROUNDING = 2.0**-46
+ROUNDING = 2.0**-40  # of the magnitude, where nobody claims another: about 8,000 roundings
+CAREFUL = 1.0 - 2.0**-20  # a sum of squares has been rounded itself
 AT_ONCE = 256  # rounds whose scales are worked out together
 Adjacency: TypeAlias = Literal["function", "record"]
 
@@ -50,6 +57,7 @@ class Claims:
     adjacency: Adjacency | None = None
     smoothness: float | None = None
     magnitude: float | None = None
+    rounding: float | None = None  # of a gradient, over the magnitude
 
     @classmethod
     def of(cls, parameters: Mapping[str, Any]) -> Claims:
@@ -65,6 +73,14 @@ class Claims:
         if self.epsilon is not None:
             return replace(self, epsilon=min(self.epsilon, network.epsilon or self.epsilon))
         return replace(network, **{n: value for n, value in asdict(self).items() if value is not None})
+
+    def gradient_error(self) -> float:
+        """By how much rounding may take a coordinate of a gradient from its exact value."""
+        return (self.magnitude or 0.0) * (ROUNDING if self.rounding is None else self.rounding)
+
+    def rounded_apart(self, alpha: float) -> float:
+        """By how much it may part two coordinates that are equal in exact arithmetic."""
+        return 4 * self.gradient_error() + (4 + 2 * alpha) * UNIT * (self.magnitude or 0.0)
 
 
 @dataclass
@@ -83,6 +99,7 @@ class Spending:
         self._ahead: list[Epsilon] = []  # of rounds that are not taken yet
         self.taken = 0
         self.spent = self._account.epsilon
+        self._surely_within = CAREFUL * (self.magnitude or 0.0) ** 2
 
     def look(self, until: int) -> int:
         """How many of the rounds 0 .. until - 1 may be played."""
@@ -119,7 +136,9 @@ class Spending:
 
     def check(self, values: np.ndarray[tuple[int, ...], np.dtype[np.float64]]) -> None:
         """Before a round is sent: are x and y within what the account was computed for?"""
-        if self.magnitude is not None and not np.abs(values).max() <= self.magnitude:
+        if self.magnitude is None or np.vdot(values, values) <= self._surely_within:
+            return  # nearly always: no coordinate is larger than the norm, and that takes one call
+        if not np.abs(values).max() <= self.magnitude:
             raise BudgetError(
                 f"x or y has left the magnitude {self.magnitude:g} that the account of privacy is made for; "
                 "choose a larger privacy.magnitude, or lower algorithm.alpha"
@@ -146,7 +165,13 @@ def _open(claims: Claims, algorithm: Algorithm[Any, Any], objective: Objective) 
         raise _Unknown("an algorithm whose account is known: 'cpgt' or 'diadsp'")
     if min(noise.scales) == 0:
         raise _Unknown("noise: noise.s_x or noise.s_y is 0, so epsilon is infinite")
-    terms = _terms(claims, algorithm, objective)
+    if claims.delta is None:
+        raise _Unknown("delta: by how much the gradients of adjacent problems may differ")
+    if claims.magnitude is None and claims.epsilon is not None:
+        raise _Unknown("a bound on |x| and |y|, to count rounding with: privacy.magnitude or --magnitude")
+    smoothness = _smoothness(claims, objective)
+    _check_rounding(claims, objective)
+    terms = make_terms(claims, algorithm, smoothness, objective.dimension)
     spending = Spending(terms, noise, claims.epsilon, claims.magnitude, claims.smoothness is not None)
     if spending.look(1) == 0:
         raise BudgetError(
@@ -155,39 +180,53 @@ def _open(claims: Claims, algorithm: Algorithm[Any, Any], objective: Objective) 
     return spending
 
 
-def _terms(claims: Claims, algorithm: CPGT, objective: Objective) -> Terms:
+def make_terms(claims: Claims, algorithm: Algorithm[Any, Any], smoothness: float, dimension: int) -> Terms:
+    """What these claims mean for an agent with this L."""
     if claims.delta is None:
-        raise _Unknown("delta: by how much the gradients of adjacent problems may differ")
-    s_x, s_y = algorithm.noise.scales
-    adjacency = claims.adjacency or "function"
-    return Terms(
+        raise InputError("privacy: delta is missing")
+    terms = Terms(
         alpha=algorithm.alpha,
-        smoothness=_smoothness(claims, adjacency, objective),
+        smoothness=smoothness,
         delta=claims.delta,
-        s_x=s_x,
-        s_y=s_y,
-        q=algorithm.noise.q,
-        dimension=objective.dimension,
-        adjacency=adjacency,
-        floor=algorithm.noise.lowest,
-        grid=GRID,
-        rounding=ROUNDING * (claims.magnitude or 0.0),
+        s_x=0.0,
+        s_y=0.0,
+        q=1.0,
+        dimension=dimension,
+        adjacency=claims.adjacency or "function",
+        rounding=claims.rounded_apart(algorithm.alpha),
     )
+    return with_noise(terms, algorithm.noise)
 
 
-def _smoothness(claims: Claims, adjacency: Adjacency, objective: Objective) -> float:
-    """What the errors say goes to the coordinator: never what L is."""
+def with_noise(terms: Terms, noise: LaplaceNoise) -> Terms:
+    """These terms, with this noise and all that its lattice and its floor mean for them."""
+    s_x, s_y = noise.scales
+    return replace(terms, s_x=s_x, s_y=s_y, q=noise.q, floor=noise.lowest, grid=GRID)
+
+
+def _smoothness(claims: Claims, objective: Objective) -> float:
     own, claimed = smoothness_of(objective), claims.smoothness
+    if own is not None and not 0 <= own < float("inf"):
+        raise DataError(f"the gradient's L is {own}: the data is too large, or the objective is not smooth")
     if claimed is not None:
         if own is not None and own > claimed * (1 + 1e-9):
-            raise InputError(
-                "the gradient is less smooth than the claimed privacy.smoothness; claim a larger L"
+            raise DataError(
+                f"the claimed privacy.smoothness {claimed:g} is too small: the gradient has L = {own:g}"
             )
         return claimed
-    if adjacency == "record":
+    if claims.adjacency == "record":
         raise _Unknown(
             "an L that holds for all data there might have been: privacy.smoothness or --smoothness"
         )
     if own is None:
         raise _Unknown("L, which this objective does not know: privacy.smoothness or --smoothness")
     return own
+
+
+def _check_rounding(claims: Claims, objective: Objective) -> None:
+    own = None if claims.magnitude is None else rounding_of(objective, claims.magnitude)
+    if own is not None and claims.magnitude is not None and own > claims.gradient_error():
+        raise DataError(
+            f"rounding may take a gradient {own:.2g} from its exact value, more than is counted; "
+            f"claim a privacy.rounding of at least {1.01 * own / claims.magnitude:.3g}"
+        )

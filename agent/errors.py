@@ -4,11 +4,38 @@
 class AgentError(Exception):
     exit_code = 1
 
+    @property
+    def told(self) -> str:
+        """What the others are told of it."""
+        return str(self)
+
 
 class InputError(AgentError, ValueError):
     """What the agent was given (data, objective, parameters) cannot be used."""
 
     exit_code = 2
+
+
+class DataError(InputError):
+    """The private data cannot be used. What is wrong with it is for its owner's eyes."""
+
+    what = "data"
+
+    @property
+    def told(self) -> str:
+        return f"its {self.what} cannot be used; its own log says why"
+
+
+class CodeError(DataError):
+    """An objective of the owner's own cannot be used. Its words may be made of data, too."""
+
+    what = "objective"
+
+
+class FolderError(DataError):
+    """A file of the agent's own cannot be written. Where it is, is nobody else's business."""
+
+    what = "folder"
 
 
 class PeerError(AgentError):

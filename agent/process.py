@@ -29,6 +29,8 @@ from wire.carriers import ZmqCarrier
 from wire.control import ControlClient
 from wire.errors import WireError
 from wire.messages import (
+    OBSERVED,
+    SEEDED,
     Control,
     Failed,
     Finished,
@@ -65,6 +67,12 @@ class AgentSettings:
     observe: Path | None = None
     folder: Path | None = None  # where the agent keeps its own account of privacy
     claims: Claims = field(default_factory=Claims)  # what the owner says of privacy, before the network does
+    seeded: bool = False  # the randomness can be made again by anyone who knows the seed
+
+    @property
+    def not_private(self) -> list[str]:
+        """Why this agent's part is not private: for all to know."""
+        return [SEEDED] * self.seeded + [OBSERVED] * (self.observe is not None)
 
 
 def run_agent(settings: AgentSettings, notify: Callable[[str], None]) -> None:
@@ -79,14 +87,14 @@ def run_agent(settings: AgentSettings, notify: Callable[[str], None]) -> None:
             with np.errstate(all="ignore"):  # a state that overflows is found and named, not warned about
                 shell.live()
         except AgentError as error:
-            control.send(Failed(str(error), error.exit_code, shell.round))
+            control.send(Failed(error.told, error.exit_code, shell.round))
             raise
         except KeyboardInterrupt:
             control.send(Failed("interrupted", INTERRUPTED, shell.round))
             raise
-        except Exception as error:  # a fault in somebody's objective, or in ours: the others must not wait
-            # not what it says: the words of an error may hold data
-            control.send(Failed(f"{type(error).__name__}; its own log says more", 1, shell.round))
+        except Exception:  # a fault in somebody's objective, or in ours: the others must not wait
+            # not what it says, nor of what kind it is: that may depend on data
+            control.send(Failed("an unexpected error; its own log says more", 1, shell.round))
             raise
         finally:
             shell.close()
@@ -314,7 +322,7 @@ class _Shell:
 
     def _say_ready(self) -> None:
         self._say_spent()
-        self._say(Ready(self.dimension))
+        self._say(Ready(self.dimension, self.settings.not_private))
 
     def _say_spent(self) -> None:
         """How much privacy, as far as it may be known; and when there is none left, in time."""

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from agent.errors import InputError
+from agent.errors import FolderError
 
 Floats = NDArray[np.float64]
 ARRAYS = ("x", "y", "eta_y", "time")
@@ -29,7 +29,7 @@ class Trace:
             (folder / HEADER).write_text(f"{channels} {dimension}")
             self._files = {name: _raw(folder, name).open("wb") for name in ARRAYS}
         except OSError as error:
-            raise InputError(f"cannot write the trace into {folder}: {error.strerror}") from None
+            raise FolderError(f"cannot write the trace into {folder}: {error.strerror}") from None
         self._folder = folder
 
     def state(self, values: Floats) -> None:

@@ -75,7 +75,16 @@ def coordinate(settings: SessionSettings, door: Door, ledger: Ledger, hooks: Hoo
         finally:
             server.close()  # lingers until the agents have been told
             supervisor.end(LEAVE_SECONDS)
+    _tell_more(session, supervisor)
     return session
+
+
+def _tell_more(session: Session, supervisor: Supervisor) -> None:
+    """An agent says nothing of its data to others. Whoever has started it has its log, too."""
+    failure = session.failure
+    if failure and failure.said and failure.agent is not None:
+        words = supervisor.last_words(failure.agent)
+        failure.reason = f"agent {failure.agent}: {words}" if words else failure.reason
 
 
 def _serve(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import Any
 
@@ -79,6 +79,7 @@ class Member:
     endpoint: str
     heard: float
     dimension: int | None = None
+    not_private: list[str] = field(default_factory=list)  # why, as it says itself
     round: int = 0
     reported: int = 0
     finished: Finished | None = None
@@ -93,6 +94,7 @@ class Failure:
     exit_code: int
     agent: int | None = None  # who caused it, where somebody did
     asks_round: bool = False  # the round in which it happened is learnt from the others' last words
+    said: bool = False  # by the agent, whose own log may say more
 
 
 class Session:
@@ -195,7 +197,12 @@ class Session:
         )
 
     def _ready(self, agent: int, message: Ready) -> None:
-        self.members[agent].dimension = message.dimension
+        self.members[agent].dimension, self.members[agent].not_private = (
+            message.dimension,
+            message.not_private,
+        )
+        if message.not_private:
+            self._out.append(Note(f"NOT PRIVATE: agent {agent} is {' and '.join(message.not_private)}"))
         dimensions = {a: m.dimension for a, m in sorted(self.members.items())}
         if None in dimensions.values():
             return  # judged when all are known, so that the same two are named every time
@@ -315,7 +322,7 @@ class Session:
         elif failed.exit_code == INTERRUPTED:
             self._fail(Failure(f"agent {agent} was interrupted", INTERRUPTED, agent, asks_round=True))
         else:
-            self._fail(Failure(f"agent {agent}: {failed.reason}", failed.exit_code, agent))
+            self._fail(Failure(f"agent {agent}: {failed.reason}", failed.exit_code, agent, said=True))
 
     def _ignore(self, agent: int, message: FromAgent) -> None:
         pass

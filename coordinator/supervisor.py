@@ -36,7 +36,7 @@ class Supervisor:
         gone = {agent: code for agent, p in self._processes.items() if (code := p.poll()) is not None}
         for agent in gone:
             del self._processes[agent]
-        return [Exit(agent, code, self._last_words(agent)) for agent, code in gone.items()]
+        return [Exit(agent, code, self.last_words(agent)) for agent, code in gone.items()]
 
     def end(self, grace: float) -> None:
         """Wait for the rest to leave; after `grace` terminate them, and then kill."""
@@ -51,6 +51,9 @@ class Supervisor:
                 except subprocess.TimeoutExpired:
                     continue
 
-    def _last_words(self, agent: int) -> str:
+    def last_words(self, agent: int) -> str:
+        """The last line of its log, if it was started here."""
+        if agent not in self._logs:
+            return ""
         lines = self._logs[agent].read_text(encoding="utf-8", errors="replace").strip().splitlines()
         return lines[-1].removeprefix("Error: ").removeprefix(f"agent {agent}: ") if lines else ""

@@ -108,6 +108,11 @@ class Batch:
         return np.stack([agent.state.values[..., X, :] for agent in self._agents], axis=1)
 
     @property
+    def largest(self) -> float:
+        """The largest coordinate of anybody's x or y, in any trial."""
+        return max(float(np.abs(agent.state.values).max()) for agent in self._agents)
+
+    @property
     def drift(self) -> float:
         """How far sum_i y_i is from sum_i grad f_i(x_i) + all noise on y, which it must equal: relative."""
         y = sum(agent.state.values[..., Y, :] for agent in self._agents)

@@ -68,6 +68,7 @@ def coordinate_here(
             session = coordinate(settings, door, ledger, hooks)
         finally:
             rendezvous.withdraw(out)
+    not_private += experiment.told({agent: member.not_private for agent, member in session.members.items()})
     write_summary(summarise(network, session, ledger, not_private), out)
     if session.failure:
         raise RunError(session.failure.reason, session.failure.exit_code)

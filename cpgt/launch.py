@@ -18,8 +18,13 @@ from agent.algorithms import ALGORITHMS
 from agent.objectives import build_objective, is_code, smoothness_of
 from cpgt.network import Network
 from cpgt.problem import make_data, write_data
+from wire.messages import OBSERVED, SEEDED
 
 CPGT = (sys.executable, "-m", "cpgt")
+AGENTS_SAY = {
+    SEEDED: "with a seed: anyone who knows it can take the noise off",
+    OBSERVED: "observed: private x, y and noise are written to a file",
+}
 
 
 @dataclass(frozen=True)
@@ -41,6 +46,16 @@ class Experiment:
             adds_noise = ALGORITHMS[kind].adds_noise
             why = "noise.s_x or noise.s_y is 0" if adds_noise else f"algorithm {kind!r} adds none"
             found.append(f"some messages carry no noise ({why})")
+        return found
+
+    def told(self, members: Mapping[int, Sequence[str]]) -> list[str]:
+        """The same, as agents say it of themselves: those that were started by hand, by whomever."""
+        known = [SEEDED] * (self.seed is not None) + [OBSERVED] * self.observe
+        found = []
+        for reason in (reason for reason in AGENTS_SAY if reason not in known):
+            agents = [str(agent) for agent, reasons in sorted(members.items()) if reason in reasons]
+            if agents:
+                found.append(f"agent{'s' * (len(agents) > 1)} {', '.join(agents)} {AGENTS_SAY[reason]}")
         return found
 
     def flags(self) -> list[str]:

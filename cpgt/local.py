@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agent.algorithms import start_point
-from agent.budget import Claims, open_account
+from agent.budget import Claims, Spending, open_account
 from agent.compressors import Floats
 from agent.errors import InputError
 from agent.objectives import Objective
@@ -74,7 +74,7 @@ def run(
     memories = [_Memory() for _ in network.agents]
     participants = _participants(network, objectives, memories, seed)
     with np.errstate(all="ignore"):
-        _play(network, participants, _allowed(network, objectives, rounds or network.rounds))
+        _play(network, participants, _accounts(network, objectives), rounds or network.rounds)
     edges = [(agent, peer) for agent, peers in network.neighbours.items() for peer in peers]
     sent = {p.agent: np.array([p.meter.payload, p.meter.message], dtype=np.int64) for p in participants}
     payload, message = (
@@ -122,20 +122,25 @@ def _participants(
     return participants
 
 
-def _allowed(network: Network, objectives: Sequence[Objective], rounds: int) -> int:
-    """As many of the rounds as every agent's privacy budget lasts for."""
+def _accounts(network: Network, objectives: Sequence[Objective]) -> list[Spending | None]:
     claims = Claims.of(network.privacy.model_dump())
-    for agent, objective in zip(network.agents, objectives, strict=True):
-        spending = open_account(claims, network.algorithm_of(agent), objective)
-        rounds = spending.look(rounds) if spending and spending.budget is not None else rounds
-    return rounds
+    agents = zip(network.agents, objectives, strict=True)
+    return [open_account(claims, network.algorithm_of(agent), objective) for agent, objective in agents]
 
 
-def _play(network: Network, participants: Sequence[Participant], rounds: int) -> None:
+def _play(
+    network: Network, participants: Sequence[Participant], accounts: Sequence[Spending | None], rounds: int
+) -> None:
+    """As many of the rounds as every agent's privacy budget lasts for."""
+    limited = [account for account in accounts if account and account.budget is not None]
+    rounds = min([account.look(rounds) for account in limited], default=rounds)
     last = rounds
     for k in range(rounds):
         if k == last:
             return
+        for participant, account in zip(participants, accounts, strict=True):
+            if account:
+                account.check(participant.state.values)
         for participant in participants:
             participant.send()
         for participant in participants:

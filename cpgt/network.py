@@ -100,12 +100,18 @@ class PrivacySection(Section):
     delta: Positive | None = None
     adjacency: Literal["function", "record"] | None = None
     smoothness: Scale | None = None
-    magnitude: Positive | None = None
+    magnitude: Positive | None = None  # no coordinate of x or y is larger
+    rounding: Positive | None = None  # no coordinate of a gradient is further off, over the magnitude [2^-40]
 
     @model_validator(mode="after")
     def _measured(self) -> PrivacySection:
         if self.epsilon is not None and self.delta is None:
             raise ValueError("delta is missing: by how much the gradients of adjacent problems may differ")
+        if self.epsilon is not None and self.magnitude is None:
+            raise ValueError(
+                "magnitude is missing: a bound on |x| and |y|, so that a budget can count rounding; "
+                "`cpgt plan --epsilon E --write FILE` chooses one"
+            )
         return self
 
 

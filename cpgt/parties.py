@@ -14,9 +14,9 @@ from wire.keys import Ring, new_pair, read_pair, write_pair
 COORDINATOR = "coordinator"
 
 
-def agreed(network: Network, agent: int, source: str) -> Agreement:
+def agreed(network: Network, agent: int) -> Agreement:
     _check_member(network, agent)
-    return Agreement(source, network.parameters(agent), network.topology.row(agent), network.rounds)
+    return Agreement(network.parameters(agent), network.topology.row(agent), network.rounds)
 
 
 def owners_claims(network: Network, agent: int, given: Claims) -> Claims:
@@ -25,8 +25,9 @@ def owners_claims(network: Network, agent: int, given: Claims) -> Claims:
     budgets = [claims.epsilon for claims in (given, read) if claims.epsilon is not None]
     said = {name: value for name, value in asdict(given).items() if value is not None}
     claims = replace(read, **{**said, "epsilon": min(budgets, default=None)})
-    if claims.epsilon is not None and claims.delta is None:
-        raise NetworkError("--epsilon: needs a delta, by --delta or as privacy.delta in the network file")
+    for name in ("delta", "magnitude"):
+        if claims.epsilon is not None and getattr(claims, name) is None:
+            raise NetworkError(f"--epsilon: needs --{name}, or privacy.{name} in the network file")
     return claims
 
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass
 
 import numpy as np
 
 from agent.account import Terms
-from agent.budget import ROUNDING, Adjacency
+from agent.budget import Adjacency, Claims, make_terms
 from agent.errors import InputError
-from agent.noise import GRID, LaplaceNoise
 from agent.objectives import Objective
 from agent.objectives import smoothness_of as own_smoothness
 from cpgt.network import Network
@@ -27,6 +26,7 @@ class Promise:
     adjacency: Adjacency = "function"
     smoothness: float | None = None
     magnitude: float | None = None
+    rounding: float | None = None
 
     def __post_init__(self) -> None:
         if self.adjacency == "record" and self.smoothness is None:
@@ -43,6 +43,7 @@ class Promise:
             adjacency=adjacency or said.adjacency or "function",
             smoothness=said.smoothness if smoothness is None else smoothness,
             magnitude=said.magnitude,
+            rounding=said.rounding,
         )
 
 
@@ -78,21 +79,4 @@ def _known(objective: Objective) -> float | None:
 
 
 def terms_of(network: Network, agent: int, smoothness: float, dimension: int, promise: Promise) -> Terms:
-    terms = Terms(
-        alpha=network.algorithm.alpha,
-        smoothness=smoothness,
-        delta=promise.delta,
-        s_x=0.0,
-        s_y=0.0,
-        q=1.0,
-        dimension=dimension,
-        adjacency=promise.adjacency,
-        rounding=ROUNDING * (promise.magnitude or 0.0),
-    )
-    return with_noise(terms, network.algorithm_of(agent).noise)
-
-
-def with_noise(terms: Terms, noise: LaplaceNoise) -> Terms:
-    """These terms, with this noise and all that its lattice and its floor mean for them."""
-    s_x, s_y = noise.scales
-    return replace(terms, s_x=s_x, s_y=s_y, q=noise.q, floor=noise.lowest, grid=GRID)
+    return make_terms(Claims(**asdict(promise)), network.algorithm_of(agent), smoothness, dimension)

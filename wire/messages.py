@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, TypeAlias
 
 import msgpack
@@ -20,9 +20,10 @@ import numpy as np
 from wire.errors import ProtocolError, WireError
 from wire.kernel import Counts
 
-VERSION = 2
+VERSION = 3
 MAX_ROUND = 2**32
 MAX_AGENTS = 2**16
+SEEDED, OBSERVED = "seeded", "observed"  # why an agent's part in a run is not private
 _packer = msgpack.Packer()  # made once: making one costs as much as packing a message
 
 
@@ -128,12 +129,18 @@ class Plan:
 
 @dataclass(frozen=True)
 class Ready:
-    """Agent -> coordinator: objective built, neighbours connected; my problem has this dimension."""
+    """Agent -> coordinator: objective built, neighbours connected; my problem has this dimension, and for
+    these reasons my part is not private: SEEDED, OBSERVED, both or none."""
 
     dimension: int
+    not_private: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         _whole("dimension", self.dimension, 1, MAX_ROUND)
+        if self.not_private not in ([], [SEEDED], [OBSERVED], [SEEDED, OBSERVED]):
+            raise ProtocolError(
+                f"not_private must be a list of {SEEDED!r} and {OBSERVED!r}, not {self.not_private!r}"
+            )
 
 
 @dataclass(frozen=True)

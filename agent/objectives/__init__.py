@@ -2,7 +2,7 @@
 
 from agent.objectives.classification import Logistic, Softmax
 from agent.objectives.loading import load_data
-from agent.objectives.objective import Curved, Data, Floats, Objective, smoothness_of
+from agent.objectives.objective import Curved, Data, Floats, Objective, rounding_of, smoothness_of
 from agent.objectives.quadratic import Quadratic
 from agent.objectives.registry import OBJECTIVES, Idle, build_objective, find_factory, is_code
 from agent.objectives.regression import Huber, LeastSquares, Ridge
@@ -24,5 +24,6 @@ __all__ = [
     "find_factory",
     "is_code",
     "load_data",
+    "rounding_of",
     "smoothness_of",
 ]

@@ -6,10 +6,11 @@ from functools import cached_property
 
 import numpy as np
 
-from agent.errors import InputError
+from agent.errors import DataError, InputError
 from agent.objectives.loading import table
 from agent.objectives.objective import Data, Floats
-from agent.objectives.regression import curvatures, positive
+from agent.objectives.regression import curvatures, positive, reach
+from agent.objectives.rounding import FUNCTION, over_coordinates, roundings
 
 
 class Logistic:
@@ -32,6 +33,12 @@ class Logistic:
     @property
     def strong_convexity(self) -> float:
         return self._l2
+
+    def rounding(self, magnitude: float) -> float:
+        far = reach(self._halved, np.zeros(1), magnitude)
+        # tanh is nowhere steeper than 1; tanh - 1 is at most 2
+        slopes = roundings(self.dimension + 1) * far + roundings(FUNCTION + 2) + 2 * roundings(len(far) + 5)
+        return over_coordinates(slopes @ np.abs(self._scaled)) + roundings(4) * self._l2 * magnitude
 
 
 class Softmax:
@@ -63,6 +70,13 @@ class Softmax:
     def strong_convexity(self) -> float:
         return self._l2
 
+    def rounding(self, magnitude: float) -> float:
+        scores = roundings(self._features + 2) * reach(self._transposed, np.zeros(1), magnitude)
+        # exp makes absolute errors relative ones; numerator and denominator have them both
+        shares = np.expm1(2 * scores + roundings(2 * FUNCTION + self._classes + 2))
+        slopes = shares + roundings(len(scores) + 5)
+        return over_coordinates(slopes @ np.abs(self._scaled)) + roundings(4) * self._l2 * magnitude
+
 
 def logistic(data: Data, l2: float, scale: float = 1.0) -> Logistic:
     positive("l2", l2)
@@ -70,7 +84,7 @@ def logistic(data: Data, l2: float, scale: float = 1.0) -> Logistic:
     A, labels = table("logistic", data, "labels")
     found = set(np.unique(labels).tolist())
     if not (found <= {0.0, 1.0} or found <= {-1.0, 1.0}):
-        raise InputError("logistic needs labels 0 and 1, or -1 and 1; there are others in the data file")
+        raise DataError("logistic needs labels 0 and 1, or -1 and 1; there are others in the data file")
     return Logistic(A, np.where(labels > 0, 1.0, -1.0), l2, scale)
 
 
@@ -82,5 +96,5 @@ def softmax(data: Data, classes: int, l2: float, scale: float = 1.0) -> Softmax:
     A, labels = table("softmax", data, "labels")
     strange = labels[~np.isin(labels, np.arange(classes))]
     if strange.size:
-        raise InputError(f"softmax needs labels from 0 to {classes - 1}; there are others in the data file")
+        raise DataError(f"softmax needs labels from 0 to {classes - 1}; there are others in the data file")
     return Softmax(A, labels, classes, l2, scale)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.lib.npyio import NpzFile
 from numpy.typing import NDArray
 
-from agent.errors import InputError
+from agent.errors import DataError
 from agent.objectives.objective import Data, Floats
 
 
@@ -29,13 +29,13 @@ def load_data(path: Path | None) -> dict[str, NDArray[Any]]:
         if stray:
             raise ValueError(f"{stray[0]!r} is not an array")
     except FileNotFoundError:
-        raise InputError(f"data file {path}: there is no such file") from None
+        raise DataError(f"data file {path}: there is no such file") from None
     except (OSError, ValueError, EOFError, BadZipFile, zlib.error) as error:
-        raise InputError(f"data file {path}: not an .npz file of plain arrays ({error})") from None
+        raise DataError(f"data file {path}: not an .npz file of plain arrays ({error})") from None
     for name, array in data.items():
         if np.issubdtype(array.dtype, np.number) and not np.isfinite(array).all():
             where = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
-            raise InputError(f"data file {path}: {name}{list(where)} is {array[where]}; clean the data first")
+            raise DataError(f"data file {path}: {name}{list(where)} is {array[where]}; clean the data first")
     return data
 
 
@@ -44,9 +44,9 @@ def numbers(kind: str, data: Data, *names: str) -> list[Floats]:
     for name in names:
         if name not in data:
             there = ", ".join(map(repr, data)) or "none (was --data given?)"
-            raise InputError(f"{kind} needs an array {name!r} in the data file; it has {there}")
+            raise DataError(f"{kind} needs an array {name!r} in the data file; it has {there}")
         if data[name].dtype.kind not in "biuf":
-            raise InputError(f"{kind} needs real numbers in {name!r}, not {data[name].dtype}")
+            raise DataError(f"{kind} needs real numbers in {name!r}, not {data[name].dtype}")
     return [np.asarray(data[name], dtype=np.float64) for name in names]
 
 
@@ -54,7 +54,7 @@ def table(kind: str, data: Data, target: str) -> tuple[Floats, Floats]:
     """A, a row for each record, and `target`, a number for each."""
     A, b = numbers(kind, data, "A", target)
     if A.ndim != 2 or 0 in A.shape or b.shape != A.shape[:1]:
-        raise InputError(
+        raise DataError(
             f"{kind} needs A of shape (m, d) and {target} of shape (m,), not {A.shape}, {b.shape}"
         )
     return A, b

@@ -1,10 +1,11 @@
 """Private cost functions. An agent needs of f_i only its dimension and its gradient.
 
-An account of privacy also needs L, the Lipschitz constant of the gradient. An objective that knows its own
-has it as `smoothness`; for others, whoever runs the agent claims one.
+An account of privacy also needs L, the Lipschitz constant of the gradient, and a bound on how far rounding
+takes it. An objective that knows its own has them as `smoothness` and `rounding(magnitude)`; for others,
+whoever runs the agent claims them.
 
-Your own is a class with these two and a factory `factory(data, **options)`, named as `module:factory`;
-`data` holds the arrays of the agent's own .npz file.
+Your own is a class with dimension and gradient, and a factory `factory(data, **options)`, named as
+`module:factory`; `data` holds the arrays of the agent's own .npz file.
 """
 
 from __future__ import annotations
@@ -45,3 +46,10 @@ def smoothness_of(objective: Objective) -> float | None:
     """L, if the objective knows it. Made of private data, so it is private itself."""
     known: float | None = getattr(objective, "smoothness", None)
     return known
+
+
+def rounding_of(objective: Objective, magnitude: float) -> float | None:
+    """How far the gradient as computed may be from the exact one, where no coordinate of x is larger than
+    `magnitude`, if the objective knows it: root mean square over the coordinates. Private, as L is."""
+    known = getattr(objective, "rounding", None)
+    return None if known is None else float(known(magnitude))

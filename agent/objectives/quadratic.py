@@ -6,13 +6,17 @@ transform with random signs, so that H x takes two fast transforms, and H is nev
 
 from __future__ import annotations
 
+import math
 from functools import cached_property
 
 import numpy as np
 
-from agent.errors import InputError
+from agent.errors import DataError
 from agent.objectives.loading import numbers
 from agent.objectives.objective import Data, Floats
+from agent.objectives.rounding import over_coordinates, roundings
+
+PER_OCTAVE = 16  # roundings of a fast transform for each doubling of its length: measured, not proved
 
 
 class Quadratic:
@@ -46,6 +50,15 @@ class Quadratic:
     def strong_convexity(self) -> float:
         return max(0.0, float(self._curvatures.min()))
 
+    def rounding(self, magnitude: float) -> float:
+        if self._signs is not None:
+            transforms = 2 * PER_OCTAVE * math.log2(2 * self.dimension) + 4
+            largest = float(np.abs(self._h).max()) * magnitude  # no transform makes a vector longer
+            return roundings(transforms) * largest + roundings(3) * over_coordinates(self._b)
+        sizes = np.abs(self._h).sum(axis=0) if self._h.ndim == 2 else np.abs(self._h)
+        length = self.dimension if self._h.ndim == 2 else 1
+        return roundings(length + 3) * over_coordinates(magnitude * sizes + np.abs(self._b))
+
 
 def hartley(x: Floats) -> Floats:
     """The orthonormal discrete Hartley transform along the last axis. It is its own inverse."""
@@ -58,14 +71,14 @@ def quadratic(data: Data) -> Quadratic:
     H, b = numbers("quadratic", data, "H", "b")
     d = len(b) if b.ndim == 1 else 0
     if not d or H.shape not in ((d,), (d, d)):
-        raise InputError(
+        raise DataError(
             f"quadratic needs b of shape (d,) and H of shape (d, d) or (d,), not {b.shape}, {H.shape}"
         )
     if H.ndim == 2 and not np.allclose(H, H.T, rtol=1e-9, atol=1e-12 * np.abs(H).max()):
-        raise InputError("quadratic needs a symmetric H; H and its transpose differ")
+        raise DataError("quadratic needs a symmetric H; H and its transpose differ")
     signs = numbers("quadratic", data, "signs")[0] if "signs" in data else None
     if signs is not None and (H.ndim != 1 or signs.shape != b.shape or (np.abs(signs) != 1).any()):
-        raise InputError("quadratic needs signs of shape (d,) with entries 1 and -1, and H of shape (d,)")
+        raise DataError("quadratic needs signs of shape (d,) with entries 1 and -1, and H of shape (d,)")
     if (H if H.ndim == 1 else np.linalg.eigvalsh(H)).min() < -1e-9 * np.abs(H).max():
-        raise InputError("quadratic needs an H without negative curvature: f would have no minimum")
+        raise DataError("quadratic needs an H without negative curvature: f would have no minimum")
     return Quadratic(H, b, signs)

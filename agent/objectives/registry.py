@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from agent.errors import InputError
+from agent.errors import CodeError, InputError
 from agent.objectives.classification import logistic, softmax
 from agent.objectives.objective import Data, Floats, Objective
 from agent.objectives.quadratic import quadratic
@@ -26,6 +26,9 @@ class Idle:
 
     def gradient(self, x: Floats) -> Floats:
         return np.zeros_like(x)
+
+    def rounding(self, magnitude: float) -> float:  # noqa: ARG002  # nothing is computed
+        return 0.0
 
 
 def idle(data: Data, dimension: int) -> Idle:  # noqa: ARG001  # it is the point that data is not used
@@ -63,7 +66,7 @@ def find_factory(kind: str) -> Callable[..., Objective]:
         factory = getattr(importlib.import_module(module_name), attribute)
     except Exception as error:  # somebody's own code: whatever is wrong with it, say so and where
         what = str(error) or type(error).__name__
-        raise InputError(f"objective.kind = {kind!r} cannot be loaded: {what}") from None
+        raise CodeError(f"objective.kind = {kind!r} cannot be loaded: {what}") from None
     if not callable(factory):
         raise InputError(f"objective.kind = {kind!r} is not a function")
     return factory  # type: ignore[no-any-return]  # checked by what it returns
@@ -77,14 +80,19 @@ def build_objective(kind: str, options: Mapping[str, Any], data: Data) -> Object
         raise InputError(f"objective {kind!r}: {error}") from None
     except ValueError:
         pass  # some built-in functions have no signature to look at
-    objective = factory(data, **options)
+    try:
+        objective = factory(data, **options)
+    except InputError as error:
+        if is_code(kind):  # who knows what its words are made of
+            raise CodeError(str(error)) from None
+        raise
     if not isinstance(objective, Objective):
-        raise InputError(f"objective {kind!r} made something without `dimension` and `gradient(x)`")
+        raise CodeError(f"objective {kind!r} made something without `dimension` and `gradient(x)`")
     gradient, another = (objective.gradient(np.full(objective.dimension, at)) for at in (0.0, 1.0))
     if np.shape(gradient) != (objective.dimension,):
-        raise InputError(
+        raise CodeError(
             f"objective {kind!r}: the gradient has shape {np.shape(gradient)}, not ({objective.dimension},)"
         )
     if not isinstance(gradient, np.ndarray) or np.shares_memory(gradient, another):
-        raise InputError(f"objective {kind!r}: the gradient must be a new numpy array each time")
+        raise CodeError(f"objective {kind!r}: the gradient must be a new numpy array each time")
     return objective

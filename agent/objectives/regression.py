@@ -9,6 +9,7 @@ import numpy as np
 from agent.errors import InputError
 from agent.objectives.loading import table
 from agent.objectives.objective import Data, Floats
+from agent.objectives.rounding import over_coordinates, roundings
 
 
 class LeastSquares:
@@ -34,6 +35,10 @@ class LeastSquares:
     def strong_convexity(self) -> float:
         return float(self._curvatures[-1]) if len(self._b) >= self.dimension else 0.0
 
+    def rounding(self, magnitude: float) -> float:
+        terms = reach(self._transposed, self._b, magnitude) @ np.abs(self._scaled)
+        return roundings(self.dimension + len(self._b) + 5) * over_coordinates(terms)
+
 
 class Ridge(LeastSquares):
     """f(x) = scale * |A x - b|^2 + l2 / 2 * |x|^2."""
@@ -52,6 +57,9 @@ class Ridge(LeastSquares):
     @property
     def strong_convexity(self) -> float:
         return super().strong_convexity + self._l2
+
+    def rounding(self, magnitude: float) -> float:
+        return super().rounding(magnitude) + roundings(4) * self._l2 * magnitude
 
 
 class Huber:
@@ -77,12 +85,25 @@ class Huber:
     def strong_convexity(self) -> float:
         return self._l2  # far from every record, h is straight
 
+    def rounding(self, magnitude: float) -> float:
+        far = reach(self._transposed, self._b, magnitude)
+        slopes = roundings(self.dimension + 1) * far  # clipping brings no two numbers further apart
+        slopes += roundings(len(self._b) + 4) * np.minimum(far, self._threshold)
+        l2 = roundings(4) * self._l2 * magnitude
+        return over_coordinates(slopes @ np.abs(self._scaled)) + l2
+
 
 def curvatures(transposed: Floats, scaled: Floats) -> Floats:
     """The eigenvalues of c A^T A, largest first, from A^T and c A; not those that are 0 for want of rows."""
     one, other = (np.linalg.svd(matrix, compute_uv=False) for matrix in (transposed, scaled))
     found: Floats = one * other
     return found
+
+
+def reach(transposed: Floats, b: Floats, magnitude: float) -> Floats:
+    """How large the terms of A x - b can be together, in each row, where no coordinate of x is larger."""
+    together: Floats = magnitude * np.abs(transposed).sum(axis=0) + np.abs(b)
+    return together
 
 
 def positive(name: str, value: float) -> None:

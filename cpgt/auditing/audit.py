@@ -88,7 +88,9 @@ def audit(
     pair = (
         function_pair(objectives[agent - 1], known, promise.delta, rng)
         if promise.adjacency == "function"
-        else record_pair(network, find_data(network, agent, {}), promise.delta, rng)
+        else record_pair(
+            network, find_data(network, agent, {}), promise.delta, promise.smoothness or 0.0, rng
+        )
     )
     attacker = Attacker(network, agent, pair, scales)
     first, second = (

@@ -1,7 +1,9 @@
 """Two adjacent problems, as unlike as the adjacency allows, and exactly how unlike they look.
 
-"function": f and f + <v, x> with |v| = delta. "record": one entry of the data's b is another, so that the
-gradient changes by delta.
+"function": f and f + <v, x> with |v| = delta. "record": one record of the data is another, so that the
+gradient changes by up to delta: another entry of b in a regression, another row of A where records have
+labels. There the gradient of a record a is at most STEEPEST * scale * |a| long, so the row -c a, which pulls
+the other way, is within delta for c = delta / (STEEPEST * scale * |a|) - 1.
 
 With x^a and y^a held fixed the two states differ by Dx(k), Dy(k), which for a quadratic f depend on nothing
 that is random:
@@ -14,18 +16,24 @@ it: this is the exact privacy loss of the pair. Where nothing is compressed, x^a
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from agent.errors import InputError
-from agent.objectives import Data, Objective, build_objective
+from agent.objectives import Data, Objective, build_objective, smoothness_of
 from cpgt.network import Network
 from cpgt.quadratics import hessians
 
 Floats = NDArray[np.float64]
 STARTS, STEPS = 16, 50
+STEEPEST = {"logistic": 1.0, "softmax": math.sqrt(2.0)}
+Maker: TypeAlias = Callable[[Data], Objective]
 
 
 class Shifted:
@@ -101,28 +109,52 @@ def function_pair(
     return Pair(objective, Shifted(objective, v), v)
 
 
-def record_pair(network: Network, data: Data, delta: float, rng: np.random.Generator) -> Pair:
-    """One entry of b, that of the record with the largest gradient, is changed as far as delta allows."""
-    if "b" not in data:
-        raise InputError("record adjacency is audited by changing an entry of the data's b; there is no b")
+def record_pair(
+    network: Network, data: Data, delta: float, smoothness: float, rng: np.random.Generator
+) -> Pair:
+    """The record whose change tells most, changed as far as delta and L allow."""
     kind, options = network.objective.kind, network.objective.options
-    first = build_objective(kind, options, data)
-    best = Pair(first, first, np.zeros(first.dimension))
-    for record in range(len(data["b"])):
-        unit = _gap(
-            first, build_objective(kind, options, _changed(data, record, 1.0)), np.zeros(first.dimension)
+    make: Maker = partial(build_objective, kind, options)
+    first = make(data)
+    if kind in STEEPEST:
+        others = _other_rows(data, delta / (STEEPEST[kind] * options.get("scale", 1.0)))
+    elif "b" in data:
+        others = _other_numbers(make, data, delta)
+    else:
+        raise InputError("record adjacency is audited by changing a label's row of A, or an entry of b")
+    zero = np.zeros(first.dimension)
+    smooth = [f for f in map(make, others) if (smoothness_of(f) or 0.0) <= smoothness * (1 + 1e-9)]
+    pairs = [Pair(first, second, _gap(first, second, zero)) for second in smooth]
+    best = max(pairs, key=lambda pair: float(np.abs(pair.v).sum()), default=None)
+    if best is None:
+        raise InputError(
+            f"record adjacency: no record can be changed so that the gradient changes by at most {delta:g} "
+            f"and L stays within {smoothness:g}; choose another --delta or --smoothness"
         )
-        if not np.any(unit):
-            continue
-        second = build_objective(kind, options, _changed(data, record, delta / float(np.linalg.norm(unit))))
-        v = _gap(first, second, np.zeros(first.dimension))
-        best = max(best, Pair(first, second, v), key=lambda pair: float(np.abs(pair.v).sum()))
-    if not np.any(best.v):
-        raise InputError("record adjacency: no entry of the data's b changes this objective's gradient")
     for x in rng.normal(size=(8, first.dimension)):
         if np.linalg.norm(_gap(first, best.second, x)) > delta * (1 + 1e-9):
-            raise InputError("changing an entry of b changes the gradient by more than delta somewhere")
+            raise InputError("changing a record changes the gradient by more than delta somewhere")
     return best
+
+
+def _other_numbers(make: Maker, data: Data, delta: float) -> Iterator[Data]:
+    """Each entry of b changed so far that the gradient at 0 changes by delta."""
+    first = make(data)
+    zero = np.zeros(first.dimension)
+    for record in range(len(data["b"])):
+        unit = float(np.linalg.norm(_gap(first, make(_changed(data, record, 1.0)), zero)))
+        if unit > 0:
+            yield _changed(data, record, delta / unit)
+
+
+def _other_rows(data: Data, allowed: float) -> Iterator[Data]:
+    """Each row a of A replaced by -c a, as long as both together are no longer than is allowed."""
+    rows = np.array(data["A"], dtype=np.float64)
+    for record, length in enumerate(np.linalg.norm(rows, axis=1)):
+        if 0 < length <= allowed:
+            changed = rows.copy()
+            changed[record] *= 1 - allowed / length
+            yield {**data, "A": changed}
 
 
 def _changed(data: Data, record: int, by: float) -> Data:

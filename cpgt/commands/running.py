@@ -119,6 +119,8 @@ def coordinator(
               help="What adjacent problems are. [function]")  # fmt: skip
 @click.option("--smoothness", type=options.NOT_NEGATIVE, help="L of your objective. It counts as public.")
 @click.option("--magnitude", type=options.POSITIVE, help="Bound on |x| and |y|, to account for rounding.")
+@click.option("--rounding", type=options.POSITIVE,
+              help="By how much a gradient may be rounded, over the magnitude. [2^-40]")  # fmt: skip
 @options.out
 @options.seed
 @options.observe
@@ -146,7 +148,7 @@ def agent(
         )
 
         model = options.load(network, (), None)
-        agreement, own = agreed(model, number, network), owners_claims(model, number, own)
+        agreement, own = agreed(model, number), owners_claims(model, number, own)
         ring = ring_of(model, number, key) if key else None
     notify, folder = _notifier(number), out or _own_folder(number)
     signal.signal(signal.SIGTERM, _interrupt)
@@ -167,6 +169,7 @@ def agent(
             observe=folder if observe else None,
             folder=folder,
             claims=own,
+            seeded=seed is not None,
         ),
         notify,
     )

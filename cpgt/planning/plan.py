@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,11 +18,11 @@ from agent.account import Epsilon, epsilon_after, epsilon_forever
 from agent.algorithms import Y
 from agent.budget import Adjacency
 from agent.errors import InputError
-from agent.objectives import Objective
+from agent.objectives import Objective, rounding_of
 from cpgt.network import Network, NoiseSection, PrivacySection
 from cpgt.planning.budget import LADDER_ROUNDS, Choice, Market
 from cpgt.planning.forecast import Response, limit_spread, mean_length
-from cpgt.planning.rehearsal import rehearsed_rate, traffic
+from cpgt.planning.rehearsal import largest, rehearsed_rate, traffic
 from cpgt.planning.study import MOST_UNKNOWNS, Problem, follow, start_moments, study
 from cpgt.promise import Promise, check_family, terms_of
 from cpgt.quadratics import tracking_radius
@@ -30,6 +30,7 @@ from cpgt.theorems import Setting, Theorem1, Theorem2, theorem_1, theorem_2
 from topologies import spectrum
 
 Floats = NDArray[np.float64]
+MARGIN = 16  # between what x and y come to in rehearsals, and the magnitude that ends a run
 NEAR = 1.05  # settled: the expected error stays within 5 % of the limit's
 
 
@@ -63,6 +64,10 @@ class Plan:
     adjacency: Adjacency
     delta: float
     magnitude: float | None  # that bounds the states, so that rounding is counted
+    largest: float | None  # what |x| and |y| come to in rehearsals, where they have to keep to it
+    rounding: float  # what rounding spends of epsilon, where it is counted
+    rounding_claimed: bool  # nobody can check how far gradients are rounded
+    floor: float  # no noise is smaller
     smoothness: float
     smoothness_claimed: bool
     convexity: float
@@ -101,14 +106,53 @@ def make_plan(
             raise InputError(
                 f"--epsilon needs a network that converges, with at most {MOST_UNKNOWNS} unknowns in all"
             )
-        terms = terms_of(network, 1, max(problem.smoothness), problem.optimum.size, promise)
-        market = Market(terms, followed, network.noise.floor)
+        promise = _with_magnitude(network, objectives, problem, followed, promise, epsilon)
+        market = _market(network, problem, followed, promise)
         chosen = market.refined(epsilon, network.rounds)
         frontier = market.frontier(epsilon, network.rounds, chosen)
-        noise = NoiseSection(s_x=chosen.s_x, s_y=chosen.s_y, q=chosen.q, floor=network.noise.floor)
         privacy = PrivacySection(epsilon=epsilon, **asdict(promise))
-        network = network.model_copy(update={"noise": noise, "privacy": privacy})
+        network = _with_noise(network, chosen).model_copy(update={"privacy": privacy})
     return _plan(network, objectives, problem, followed, promise, chosen, frontier), network
+
+
+def _market(network: Network, problem: Problem, followed: Response, promise: Promise) -> Market:
+    """For the agent whose L is the largest."""
+    terms = terms_of(network, 1, max(problem.smoothness), problem.optimum.size, promise)
+    return Market(terms, followed, network.noise.floor)
+
+
+def _with_noise(network: Network, chosen: Choice) -> Network:
+    noise = NoiseSection(s_x=chosen.s_x, s_y=chosen.s_y, q=chosen.q, floor=chosen.floor)
+    return network.model_copy(update={"noise": noise})
+
+
+def _with_magnitude(
+    network: Network,
+    objectives: Sequence[Objective],
+    problem: Problem,
+    followed: Response,
+    promise: Promise,
+    epsilon: float,
+) -> Promise:
+    """What a budget needs besides: bounds that x, y and the rounding of gradients will keep to. They are
+    powers of two, so that they tell little of the data that they were found with."""
+    if promise.magnitude is None:
+        silent = replace(promise, rounding=None)  # by exact arithmetic: the noise that counts comes later
+        chosen = _market(network, problem, followed, silent).refined(epsilon, network.rounds)
+        promise = replace(
+            promise, magnitude=_power_of_two(MARGIN * largest(_with_noise(network, chosen), objectives))
+        )
+    if promise.rounding is None:
+        assert promise.magnitude
+        known = [rounding_of(objective, promise.magnitude) for objective in objectives]
+        relative = max((bound / promise.magnitude for bound in known if bound is not None), default=0.0)
+        if relative > 0 and None not in known:
+            promise = replace(promise, rounding=_power_of_two(2 * relative))
+    return promise
+
+
+def _power_of_two(least: float) -> float:
+    return 2.0 ** math.ceil(math.log2(least))
 
 
 def _plan(
@@ -123,13 +167,14 @@ def _plan(
     dimension, L = objectives[0].dimension, max(problem.smoothness)
     shape, algorithm = spectrum(network.topology), network.algorithm
     noises = [network.noise.of(agent) for agent in network.agents]
-    largest = {name: max(noise[name] for noise in noises) for name in ("s_x", "s_y", "q")}
+    most = {name: max(noise[name] for noise in noises) for name in ("s_x", "s_y", "q")}
     phi = network.algorithm_of(1).compressor.phi(dimension)
-    setting = Setting(problem.convexity, L, phi, shape.rho_w, shape.laplacian, largest["q"])
+    setting = Setting(problem.convexity, L, phi, shape.rho_w, shape.laplacian, most["q"])
     terms = {
         agent: terms_of(network, agent, problem.smoothness[agent - 1], dimension, promise)
         for agent in network.agents
     }
+    epsilon = {agent: epsilon_after(t, network.rounds) for agent, t in terms.items()}
     return Plan(
         agents=len(network.agents),
         dimension=dimension,
@@ -139,6 +184,15 @@ def _plan(
         adjacency=promise.adjacency,
         delta=promise.delta,
         magnitude=promise.magnitude,
+        largest=largest(network, objectives) if promise.magnitude else None,
+        rounding=max(
+            epsilon[agent].sound - epsilon_after(replace(t, rounding=0.0), network.rounds).sound
+            for agent, t in terms.items()
+        )
+        if promise.magnitude
+        else 0.0,
+        rounding_claimed=None in [rounding_of(objective, 1.0) for objective in objectives],
+        floor=min(t.floor for t in terms.values()),
         smoothness=L,
         smoothness_claimed=promise.smoothness is not None,
         convexity=problem.convexity,
@@ -146,12 +200,12 @@ def _plan(
         quadratic=problem.quadratic,
         phi=phi,
         rho_w=shape.rho_w,
-        noise=largest,
+        noise=most,
         theorem_1=theorem_1(setting, algorithm.alpha, algorithm.gamma),
-        theorem_2=theorem_2(algorithm.alpha, L, **largest, delta=promise.delta),
-        epsilon={agent: epsilon_after(t, network.rounds) for agent, t in terms.items()},
-        epsilon_forever={agent: epsilon_forever(t) for agent, t in terms.items()},
-        rate=_rate(network, objectives, problem, largest["q"] if network.noisy else 0.0),
+        theorem_2=theorem_2(algorithm.alpha, L, **most, delta=promise.delta),
+        epsilon=epsilon,
+        epsilon_forever={agent: epsilon_forever(replace(t, rounding=0.0)) for agent, t in terms.items()},
+        rate=_rate(network, objectives, problem, most["q"] if network.noisy else 0.0),
         accuracy=_accuracy(network, problem, followed),
         bytes_per_round=traffic(network, objectives),
         chosen=chosen,

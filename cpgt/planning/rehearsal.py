@@ -9,11 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agent.objectives import Objective
-from cpgt.batch import run_trials
+from cpgt.batch import Batch, run_trials
 from cpgt.local import run
-from cpgt.network import Network, NoiseSection
+from cpgt.network import Network, NoiseSection, PrivacySection
 
 ROUNDS, AGENT_ROUNDS, TRAFFIC_ROUNDS = 2000, 12_000, 100
+REHEARSALS = 8
 
 
 def rehearsed_rate(
@@ -21,7 +22,7 @@ def rehearsed_rate(
 ) -> float | None:
     """The rate of convergence without noise: the slope of the last half that is above rounding."""
     silent = network.model_copy(update={"noise": NoiseSection()})
-    rounds = min(network.rounds, ROUNDS, max(100, AGENT_ROUNDS // len(objectives)))
+    rounds = _rounds(network)
     trial = run_trials(silent, objectives, trials=1, rounds=rounds, seed=0, every=max(1, rounds // 200))
     with np.errstate(over="ignore"):
         distances = np.linalg.norm(trial.x[:, 0] - optimum, axis=(-1, -2))
@@ -34,7 +35,22 @@ def rehearsed_rate(
     return float(np.exp(np.polyfit(trial.rounds[tail], np.log(distances[tail]), 1)[0]))
 
 
+def largest(network: Network, objectives: Sequence[Objective]) -> float:
+    """The largest |x| or |y| in some rehearsals with noise. Noise falls, so early rounds show it."""
+    batch = Batch(network, objectives, REHEARSALS, seed=0)
+    found = batch.largest
+    for _ in range(_rounds(network)):
+        batch.step()
+        found = max(found, batch.largest)
+    return found
+
+
+def _rounds(network: Network) -> int:
+    return min(network.rounds, ROUNDS, max(100, AGENT_ROUNDS // len(network.agents)))
+
+
 def traffic(network: Network, objectives: Sequence[Objective]) -> float:
     """Bytes a round on all edges, measured in this process. The noise is seeded: nothing of it leaves."""
-    result = run(network, objectives, rounds=min(network.rounds, TRAFFIC_ROUNDS), seed=0)
+    unaccounted = network.model_copy(update={"privacy": PrivacySection()})
+    result = run(unaccounted, objectives, rounds=min(network.rounds, TRAFFIC_ROUNDS), seed=0)
     return float(result.bytes["zmtp"].sum() / result.rounds) if result.bytes else 0.0

@@ -101,6 +101,16 @@ def _remarks(plan: Plan) -> list[str]:
             "Rounding is not counted: epsilon is that of exact arithmetic. Set privacy.magnitude to count "
             "it, above all where noise falls far below the size of x."
         )
+    else:
+        beyond = plan.largest is not None and plan.largest > plan.magnitude
+        remarks.append(
+            f"Rounding is counted, and spends {plan.rounding:.2g} of epsilon: no noise is smaller than "
+            f"noise.floor = {plan.floor:.3g}. An agent stops if its |x| or |y| leaves privacy.magnitude = "
+            f"{plan.magnitude:g}; in rehearsals they come to {plan.largest:.3g}"
+            + ("[bold red], beyond it[/]: choose a larger one." if beyond else ".")
+        )
+        if plan.rounding_claimed:
+            remarks.append("How far gradients are rounded is the user's claim: privacy.rounding, or 2^-40.")
     if not plan.quadratic:
         remarks.append("Not quadratic: accuracy and rate are to first order around the optimum.")
     fastest = [value for value in (rate.iteration, rate.rehearsed) if value is not None]

@@ -12,7 +12,7 @@ from wire.messages import Plan, decode_control, encode_control
 
 PARAMETERS: dict[str, Any] = {"noise": {"s_x": 1.0, "q": 0.9}, "objective": {"kind": "ridge", "scale": 2.0}}
 WEIGHTS = {1: 0.5, 2: 0.25, 3: 0.25}
-AGREED = Agreement("mine.toml", PARAMETERS, WEIGHTS, 100)
+AGREED = Agreement(PARAMETERS, WEIGHTS, 100)
 
 
 def plan(parameters: dict[str, Any] = PARAMETERS, rounds: int = 100, **weights: float) -> Plan:
@@ -32,7 +32,7 @@ def test_the_plan_that_was_agreed_on() -> None:
 @pytest.mark.parametrize(
     ("offered", "words"),
     [
-        (plan(rounds=101), "rounds is 101 there and 100 in mine.toml"),
+        (plan(rounds=101), "rounds is 101 there and 100 in the owner's copy"),
         (plan({**PARAMETERS, "noise": {"s_x": 0.5, "q": 0.9}}), "noise.s_x is 0.5 there and 1.0"),
         (plan({**PARAMETERS, "noise": {"s_x": 1.0}}), "noise.q is 'nothing' there and 0.9"),
         (

@@ -16,14 +16,15 @@ from agent.algorithms import CPGT, Algorithm
 from agent.books import Books
 from agent.budget import ROUNDING, Claims, Spending, open_account
 from agent.compressors import Identity
-from agent.errors import BudgetError, InputError
+from agent.errors import BudgetError, DataError, InputError
 from agent.noise import GRID, LaplaceNoise
-from agent.objectives import LeastSquares, Objective
+from agent.objectives import LeastSquares, Objective, rounding_of
 from tests.agent.problems import COMPRESSIONS, Array, Quadratics, make_network
 
 ALGORITHM = CPGT(0.1, 1.0, Identity(), LaplaceNoise((3.0, 2.0), 0.95))
 SQUARES = LeastSquares(np.diag([1.0, 2.0, 3.0]), np.zeros(3), scale=0.05)  # L = 2 * 0.05 * 9
-CLAIMS = Claims(delta=1.0)
+CLAIMS = Claims(delta=1.0, magnitude=1e-3)  # so small that rounding is next to nothing
+UNROUNDED = Claims(delta=1.0)
 
 
 class Unknown:
@@ -57,7 +58,7 @@ def test_what_the_owner_does_not_say_the_network_says() -> None:
 
 @pytest.mark.parametrize(("own", "networks", "holds"), [(1.0, 2.0, 1.0), (2.0, 1.0, 1.0), (1.0, None, 1.0)])
 def test_the_smaller_budget_holds(own: float, networks: float | None, holds: float) -> None:
-    merged = Claims(epsilon=own, delta=1.0).before(replace(NETWORK, epsilon=networks))
+    merged = Claims(epsilon=own, delta=1.0, magnitude=1.0).before(replace(NETWORK, epsilon=networks))
     assert merged.epsilon == holds
 
 
@@ -68,6 +69,7 @@ claims = st.builds(
     adjacency=st.none() | st.sampled_from(["function", "record"]),
     smoothness=st.none() | st.floats(0.9, 5.0),
     magnitude=st.none() | st.floats(1.0, 1e6),
+    rounding=st.none() | st.floats(1e-16, 1e-9),
 )
 
 
@@ -76,7 +78,7 @@ claims = st.builds(
 def test_nothing_a_network_claims_lets_an_owners_budget_last_longer(
     epsilon: float, delta: float, networks: Claims
 ) -> None:
-    own = Claims(epsilon=epsilon, delta=delta)
+    own = Claims(epsilon=epsilon, delta=delta, magnitude=100.0)
     alone, merged = (_lasts(c) for c in (own.before(Claims()), own.before(networks)))
     assert merged <= alone
 
@@ -97,12 +99,13 @@ def test_a_plan_with_claims_that_do_not_exist() -> None:
 
 
 def test_the_terms() -> None:
-    terms = opened(replace(CLAIMS, magnitude=1e3)).terms
+    terms = opened(replace(CLAIMS, magnitude=1e3, rounding=2.0**-45)).terms
     assert terms.smoothness == pytest.approx(0.9)
     assert (terms.alpha, terms.delta, terms.s_x, terms.s_y, terms.q) == (0.1, 1.0, 3.0, 2.0, 0.95)
     assert (terms.dimension, terms.adjacency, terms.grid) == (3, "function", GRID)
     assert terms.floor == ALGORITHM.noise.lowest
-    assert terms.rounding == ROUNDING * 1e3
+    assert terms.rounding == pytest.approx(1e3 * 2.0**-53 * (4 * 2**8 + 4 + 2 * 0.1))
+    assert opened(replace(CLAIMS, magnitude=1e3)).terms.rounding > 4e3 * ROUNDING
 
 
 def test_l_of_the_data_is_not_told_and_a_claimed_one_is() -> None:
@@ -113,9 +116,29 @@ def test_l_of_the_data_is_not_told_and_a_claimed_one_is() -> None:
 
 
 def test_a_claim_that_the_objective_knows_to_be_false() -> None:
-    with pytest.raises(InputError, match="less smooth than the claimed") as caught:
+    with pytest.raises(DataError, match=r"smoothness 0.8 is too small: the gradient has L = 0.9") as caught:
         opened(replace(CLAIMS, smoothness=0.8))
-    assert "0.9" not in str(caught.value), "the error goes to the coordinator: it must not say what L is"
+    assert caught.value.told == "its data cannot be used; its own log says why", "L is not for others"
+
+
+def test_a_gradient_that_is_rounded_more_than_is_claimed() -> None:
+    own = rounding_of(SQUARES, 10.0)
+    assert own is not None
+    opened(replace(CLAIMS, magnitude=10.0, rounding=own / 10))
+    with pytest.raises(DataError, match=r"claim a privacy\.rounding of at least") as caught:
+        opened(replace(CLAIMS, magnitude=10.0, rounding=0.99 * own / 10))
+    enough = float(str(caught.value).split()[-1])
+    opened(replace(CLAIMS, magnitude=10.0, rounding=enough))
+    assert caught.value.told == "its data cannot be used; its own log says why"
+    opened(replace(CLAIMS, smoothness=0.5, rounding=1e-300), Unknown())  # a claim that nobody can check
+
+
+def test_an_l_that_is_no_number_is_not_told() -> None:
+    class Steep(Unknown):
+        smoothness = np.inf
+
+    with pytest.raises(DataError, match="L is inf"):
+        opened(CLAIMS, Steep())
 
 
 SILENT = CPGT(0.1, 1.0, Identity(), LaplaceNoise((0.0, 2.0), 0.95))
@@ -128,6 +151,7 @@ SILENT = CPGT(0.1, 1.0, Identity(), LaplaceNoise((0.0, 2.0), 0.95))
         (CLAIMS, Unknown(), ALGORITHM, "L, which this objective does not know"),
         (CLAIMS, SQUARES, SILENT, "noise"),
         (replace(CLAIMS, adjacency="record"), SQUARES, ALGORITHM, "an L that holds for all data"),
+        (Claims(magnitude=1.0), SQUARES, ALGORITHM, "delta"),
     ],
 )
 def test_an_account_that_cannot_be_is_missed_only_by_a_budget(
@@ -136,6 +160,14 @@ def test_an_account_that_cannot_be_is_missed_only_by_a_budget(
     assert open_account(claims, algorithm, objective) is None
     with pytest.raises(InputError, match=f"a privacy budget needs {words}"):
         open_account(replace(claims, epsilon=1.0), algorithm, objective)
+
+
+def test_a_budget_counts_rounding() -> None:
+    assert opened(UNROUNDED).terms.rounding == 0.0, (
+        "without a budget, epsilon may be that of exact arithmetic"
+    )
+    with pytest.raises(InputError, match=r"a privacy budget needs a bound on \|x\| and \|y\|"):
+        opened(replace(UNROUNDED, epsilon=1.0))
 
 
 def test_smoothness_of_least_squares() -> None:
@@ -204,11 +236,14 @@ def test_states_beyond_the_magnitude_are_not_sent() -> None:
     for bad in (10.1, -11.0, np.nan, np.inf):
         with pytest.raises(BudgetError, match="magnitude 10"):
             spending.check(np.array([[0.0, bad], [0.0, 1.0]]))
-    opened(CLAIMS).check(np.array([1e300]))
+    spending.check(np.full((2, 1000), 10.0))  # the norm is larger, and does not matter
+    with pytest.raises(BudgetError):
+        spending.check(np.array([[1e300, 0.0], [0.0, 0.0]]))
+    opened(UNROUNDED).check(np.array([1e300]))
 
 
 def test_rounding_costs_more_the_smaller_the_noise() -> None:
-    plain, rounded = opened(CLAIMS), opened(replace(CLAIMS, magnitude=1e3))
+    plain, rounded = opened(UNROUNDED), opened(replace(CLAIMS, magnitude=1e3))
     extra = [
         epsilon_after(rounded.terms, k).sound - epsilon_after(plain.terms, k).sound for k in (50, 250, 500)
     ]
@@ -220,14 +255,25 @@ def test_rounding_costs_more_the_smaller_the_noise() -> None:
 
 def test_a_run_inside_one_process_ends_with_the_first_budget() -> None:
     problem = Quadratics(4, rows=3, dimension=3, scale=0.05, seed=1)
-    budget = Claims(epsilon=2.06, delta=1.0)
-    table = {"epsilon": 2.06, "delta": 1.0}
+    table = {"epsilon": 2.06, "delta": 1.0, "magnitude": 1e3}
+    budget = Claims(epsilon=2.06, delta=1.0, magnitude=1e3)
     network = make_network(COMPRESSIONS["identity"], {"kind": "ring", "agents": 4}, privacy=table)
     lasts = [opened(budget, f, network.algorithm_of(1)).look(500) for f in problem.objectives]
     shortest = min(lasts)
     assert 1 < shortest < 500
     assert cpgt.run(network, problem.objectives, rounds=500, seed=1).rounds == shortest
     assert cpgt.run(network, problem.objectives, rounds=shortest - 1, seed=1).rounds == shortest - 1
+
+
+def test_a_run_inside_one_process_keeps_to_the_magnitude() -> None:
+    problem = Quadratics(4, rows=3, dimension=3, scale=0.05, seed=1)
+    network = make_network(
+        COMPRESSIONS["identity"],
+        {"kind": "ring", "agents": 4},
+        privacy={"delta": 1.0, "magnitude": 1e-3},
+    )
+    with pytest.raises(BudgetError, match=r"left the magnitude 0\.001"):
+        cpgt.run(network, problem.objectives, rounds=5, seed=1)
 
 
 # --- books ----------------------------------------------------------------------------------------
@@ -253,6 +299,7 @@ def test_books_are_for_the_owner(tmp_path: Path) -> None:
 
 def test_books_of_another_run_are_not_overwritten(tmp_path: Path) -> None:
     (tmp_path / "epsilon.csv").write_text("mine")
-    with pytest.raises(InputError, match="cannot write"):
+    with pytest.raises(InputError, match="cannot write") as caught:
         Books(tmp_path, opened(CLAIMS))
+    assert caught.value.told == "its folder cannot be used; its own log says why", "not where that is"
     assert (tmp_path / "epsilon.csv").read_text() == "mine"

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from agent.errors import InputError
+from agent.errors import CodeError, InputError
 from agent.objectives import (
     OBJECTIVES,
     Idle,
@@ -175,6 +175,22 @@ def test_an_objective_of_your_own_that_cannot_be_used(
 def test_a_kind_that_is_not_there(kind: str, complaint: str) -> None:
     with pytest.raises(InputError, match=re.escape(complaint)):
         build_objective(kind, {}, {})
+
+
+COMPLAINT = "from agent.errors import InputError\ndef factory(data):\n    raise InputError('patient 4711')\n"
+
+
+@pytest.mark.parametrize("text", ["raise ValueError('patient 4711')", COMPLAINT])
+def test_what_code_of_ones_own_complains_of_is_not_told(make_module: MakeModule, text: str) -> None:
+    with pytest.raises(CodeError, match="patient 4711") as caught:
+        build_objective(f"{make_module(text)}:factory", {}, {})
+    assert caught.value.told == "its objective cannot be used; its own log says why"
+
+
+def test_what_is_wrong_with_public_options_is_told() -> None:
+    with pytest.raises(InputError) as caught:
+        build_objective("ridge", {"l2": -1.0}, {})
+    assert caught.value.told == "objective.l2 must be positive, not -1.0"
 
 
 def test_code_that_cannot_be_imported_is_named(make_module: MakeModule) -> None:

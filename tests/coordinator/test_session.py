@@ -502,6 +502,12 @@ def test_one_that_fails_while_gathering_ends_a_supervised_run() -> None:
     assert told[2] == [Stop("agent 1: no such file")]
 
 
+def test_an_agent_that_is_not_private_is_noted() -> None:
+    run = Run().to(Phase.PREPARING)
+    assert run.hears(2, Ready(DIMENSION, ["observed"])) == [Note("NOT PRIVATE: agent 2 is observed")]
+    assert [member.not_private for _, member in sorted(run.session.members.items())] == [[], ["observed"], []]
+
+
 @pytest.mark.parametrize("supervised", [False, True])
 def test_one_that_fails_while_preparing_ends_the_run(supervised: bool) -> None:
     run = Run(supervised=supervised).to(Phase.PREPARING)

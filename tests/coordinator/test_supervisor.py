@@ -122,6 +122,12 @@ def test_last_words_that_are_not_text(children: Children) -> None:
     assert children.exits(1) == [Exit(1, 0, "caf\N{REPLACEMENT CHARACTER}")]
 
 
+def test_nothing_is_known_of_those_that_were_started_elsewhere(children: Children) -> None:
+    children.start({1: "print('so long')"})
+    children.exits(1)
+    assert (children.supervisor.last_words(1), children.supervisor.last_words(2)) == ("so long", "")
+
+
 def test_both_streams_go_to_the_log(children: Children) -> None:
     children.start({1: "import sys; print('out', flush=True); print('err', file=sys.stderr)"})
     children.exits(1)

@@ -16,6 +16,7 @@ import scipy.stats
 from click.testing import CliRunner
 from numpy.typing import NDArray
 
+from agent.errors import InputError
 from agent.noise import LaplaceNoise
 from agent.objectives import LeastSquares, Objective
 from agent.participant import Participant
@@ -23,11 +24,11 @@ from agent.randomness import Drawer, Randomness, seeded_secret
 from cpgt.auditing.attack import Statistic
 from cpgt.auditing.audit import Audit, Settings, audit
 from cpgt.auditing.bound import lower_bound
-from cpgt.auditing.pair import divergence, function_pair
+from cpgt.auditing.pair import divergence, function_pair, record_pair
 from cpgt.auditing.wiretap import Maker, eavesdrop
 from cpgt.cli import main
 from cpgt.network import Network, load_network, parse_network
-from cpgt.problem import build_objectives
+from cpgt.problem import build_objectives, find_data
 from cpgt.promise import Promise
 
 Floats = NDArray[np.float64]
@@ -88,6 +89,30 @@ def test_one_record_changed() -> None:
     found = audit(network, objectives, Promise(0.5, "record", smoothness=2.0), Settings(trials=60, agent=3))
     assert found.agent == 3 and found.exact is not None
     assert found.bound.epsilon <= found.exact < found.claimed.sound
+
+
+@pytest.mark.parametrize("kind", ["logistic", "softmax"])
+def test_one_record_with_a_label_replaced(kind: str) -> None:
+    """The other row is within delta everywhere, not only at 0, and its L is the claimed one at most."""
+    noise = ["noise.s_x=1", "noise.s_y=1", "noise.q=0.8", "rounds=3", "compressor.kind=identity"]
+    network = load_network(kind, noise)
+    objectives, rng = build_objectives(network, {}), np.random.default_rng(1)
+    promise = Promise(0.25, "record", smoothness=3.0)
+    found = audit(network, objectives, promise, Settings(trials=60, agent=3))
+    assert found.largest_seen is not None
+    assert found.bound.epsilon <= found.largest_seen < found.claimed.sound < math.inf
+    pair = record_pair(network, find_data(network, 3, {}), 0.25, 3.0, rng)
+    gaps = [pair.second.gradient(x) - pair.first.gradient(x) for x in rng.normal(scale=9.0, size=(500, 30))
+            [:, : pair.first.dimension]]  # fmt: skip
+    lengths = np.linalg.norm(gaps, axis=1)
+    assert 0.1 < lengths.max() <= 0.25
+    assert lengths.min() < 0.9 * lengths.max(), "not the same everywhere: function adjacency would not do"
+
+
+def test_a_record_that_cannot_be_changed_so_little() -> None:
+    network = load_network("logistic", ["rounds=2"])
+    with pytest.raises(InputError, match="no record can be changed"):
+        audit(network, build_objectives(network, {}), Promise(1e-6, "record", smoothness=3.0))
 
 
 # --- finds what there is to find ------------------------------------------------------------------
@@ -244,7 +269,7 @@ def test_the_command_is_repeatable_and_tells_by_its_exit_code(tmp_path: Path) ->
         ("--smoothness 0.1", "claim a larger one"),
         (
             "--adjacency record --smoothness 1 --set objective.kind=idle --set objective.dimension=10",
-            "no entry of the data's b",
+            "no record can be changed",
         ),
     ],
 )

@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 from agent.account import Terms, epsilon_after, least_decay
 from agent.budget import Claims, open_account
 from agent.errors import InputError
-from agent.objectives import Objective
+from agent.objectives import Objective, rounding_of
 from cpgt.batch import run_trials
 from cpgt.cli import main
 from cpgt.network import Network, load_network
 from cpgt.planning.budget import DECAYS, Market
-from cpgt.planning.forecast import Iteration, limit_spread, mean_length, response
+from cpgt.planning.forecast import Iteration, Response, limit_spread, mean_length, response
 from cpgt.planning.plan import Plan, make_plan
 from cpgt.planning.study import follow, study
 from cpgt.problem import build_objectives
@@ -189,6 +189,74 @@ def test_more_budget_is_never_worse() -> None:
         assert errors == sorted(errors, reverse=True)
 
 
+# --- rounding -------------------------------------------------------------------------------------
+
+
+def test_a_budget_comes_with_bounds_that_count_rounding() -> None:
+    network, objectives = paper("rounds=400")
+    plan, chosen = planned(network, objectives, epsilon=50.0)
+    privacy = chosen.privacy
+    assert plan.largest is not None and privacy.magnitude is not None and privacy.rounding is not None
+    assert 10 < privacy.magnitude / plan.largest < 40
+    known = [rounding_of(f, privacy.magnitude) for f in objectives]
+    assert None not in known
+    largest = max(bound or 0.0 for bound in known)
+    assert 2 * largest <= privacy.rounding * privacy.magnitude <= 4 * largest
+    assert 0 < plan.rounding < 0.01 * 50.0, "it is hidden by the floor"
+    exact = Market(Terms(0.1, plan.smoothness, 1.0, 1.0, 1.0, 0.9, 10), follow_paper(400)).refined(50.0, 400)
+    assert plan.chosen is not None
+    assert exact.error < plan.chosen.error < 1.02 * exact.error, "and that costs next to nothing"
+
+
+def follow_paper(rounds: int) -> Response:
+    network, objectives = paper(f"rounds={rounds}")
+    followed = follow(network, study(objectives), rounds)
+    assert followed is not None
+    return followed
+
+
+@pytest.mark.parametrize("rounding", [1e-12, 1e-9, 1e-7])
+def test_the_floor_is_the_best_one(rounding: float) -> None:
+    """Three times as much, or as little, with what is then left of the budget: never better by more than what
+    the bounds of the choice leave open."""
+    terms = Terms(0.1, 1.93, 1.0, 1.0, 1.0, 0.9, 10, rounding=rounding)
+    followed = follow_paper(200)
+    chosen = Market(terms, followed).refined(50.0, 200)
+    assert chosen.floor is not None
+    for factor in (0.2, 0.5, 2.0, 5.0):
+        try:
+            other = Market(terms, followed, chosen.floor * factor).refined(50.0, 200)
+        except InputError:
+            continue
+        assert chosen.error <= 1.03 * other.error
+
+
+def test_a_magnitude_that_states_leave_is_told_so() -> None:
+    arguments = ["plan", "paper", "--rounds", "200", "--set", "privacy.magnitude=10.0"]
+    output = " ".join(CliRunner().invoke(main, arguments).output.split())
+    assert "beyond it: choose a larger one" in output
+    assert "beyond it" not in CliRunner().invoke(main, [*arguments[:-1], "privacy.magnitude=1e6"]).output
+
+
+def test_a_floor_below_which_rounding_eats_the_budget() -> None:
+    terms = Terms(0.1, 1.93, 1.0, 1.0, 1.0, 0.9, 10, rounding=1e-9)
+    with pytest.raises(InputError, match=r"leaves nothing of the result: .*noise.floor"):
+        Market(terms, follow_paper(200), 1e-9).refined(50.0, 200)
+
+
+def test_a_step_with_which_no_budget_lasts_is_told_so() -> None:
+    result = CliRunner().invoke(main, ["plan", "huber", "--epsilon", "50", "--delta", "0.01"])
+    assert result.exit_code == 2 and len(result.output.splitlines()) == 1
+    assert "alpha L is 0.712" in result.output and "lower algorithm.alpha" in result.output
+
+
+def test_how_far_an_objective_of_ones_own_is_rounded_is_ones_own_claim() -> None:
+    network, objectives = soft_network(algorithm__alpha="0.1")
+    plan, chosen = make_plan(network, objectives, Promise(smoothness=1.5), 100.0)
+    assert plan.rounding_claimed and chosen.privacy.rounding is None
+    assert not planned(*paper("rounds=50"))[0].rounding_claimed
+
+
 # --- what is said ---------------------------------------------------------------------------------
 
 
@@ -220,7 +288,9 @@ def test_the_written_network_can_be_loaded_and_spends_the_budget(tmp_path: Path)
     stored = json.loads((out / "plan.json").read_text())
     noise = network.noise
     terms = Terms(0.1, stored["smoothness"], 0.1, noise.s_x, noise.s_y, noise.q, 10)
-    assert epsilon_after(terms, 200).sound == pytest.approx(20.0, rel=1e-6)
+    without = epsilon_after(terms, 200).sound
+    assert without < 20.0
+    assert without + stored["rounding"] == pytest.approx(20.0, rel=1e-4)
     for agent, objective in zip(network.agents, build_objectives(network, {}), strict=True):
         claims = Claims.of(network.parameters(agent)["privacy"])
         account = open_account(claims, network.algorithm_of(agent), objective)

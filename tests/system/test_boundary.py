@@ -50,7 +50,10 @@ DATA = {
 }
 CONTROL = {
     "Hello": {"agent": "its number", "endpoint": "where it is reached"},
-    "Ready": {"dimension": "of the common unknown"},
+    "Ready": {
+        "dimension": "of the common unknown",
+        "not_private": "what its owner has asked for: a seed, or to be observed",
+    },
     "Spent": {
         "first": "a counter",
         "epsilon": "of public parameters and a claimed L; empty where L comes from data",
@@ -180,7 +183,7 @@ def write_problem(folder: Path, compressor: str) -> None:
         f"rounds = {ROUNDS}\nwindow = 20\nstart = 'uniform'\n"
         "[graph]\nkind = 'path'\nagents = 3\n[algorithm]\nalpha = 0.1\ngamma = 0.1\n"
         f"[compressor]\n{compressor}\n[noise]\ns_x = 1.0\ns_y = 1.0\nq = 0.99\n"
-        "[privacy]\ndelta = 1.0\nepsilon = 100.0\n"
+        "[privacy]\ndelta = 1.0\nepsilon = 100.0\nmagnitude = 1e3\n"
         "[objective]\nkind = 'least-squares'\nscale = 0.03\n"
     )
 
@@ -308,22 +311,58 @@ def make(data):
 """
 
 
-def test_the_words_of_an_error_stay_at_home(cpgt: Commands, tmp_path: Path) -> None:
-    """Whatever an objective says when it fails may be made of data. The owner's log has it, nobody else."""
-    (tmp_path / "leak.py").write_text(LEAK)
-    parameters = {**load_network("paper").parameters(1), "objective": {"kind": "leak:make"}}
+def hear_failure(
+    cpgt: Commands, objective: dict[str, Any], *arguments: str | Path
+) -> tuple[Failed, str, int]:
+    """What the coordinator hears of an agent that cannot start, what its owner reads, and its exit code."""
+    parameters = {**load_network("paper").parameters(1), "objective": objective}
     with zmq.Context[zmq.Socket[bytes]]() as context:
         server = ControlServer(context, "tcp://127.0.0.1:*")
         try:
-            agent = cpgt.start("agent", "1", "--coordinator", server.endpoint, "--objective", "leak:make")
+            agent = cpgt.start("agent", "1", "--coordinator", server.endpoint, *arguments)
             hello = server.receive(30_000)
             assert hello
             server.send(hello[0], Plan(1, {}, {1: 1.0}, 10, 10, 30.0, parameters))
-            failed = server.receive(30_000)
+            received = server.receive(30_000)
         finally:
             server.close()
     _, errors = agent.communicate(timeout=20)
-    assert agent.returncode == 1
+    assert received
+    failed = decode_control(received[1])
+    assert isinstance(failed, Failed)
+    return failed, errors, agent.returncode
+
+
+def test_the_words_of_an_error_stay_at_home(cpgt: Commands, tmp_path: Path) -> None:
+    """Whatever an objective says when it fails may be made of data. The owner's log has it, nobody else."""
+    (tmp_path / "leak.py").write_text(LEAK)
+    failed, errors, code = hear_failure(cpgt, {"kind": "leak:make"}, "--objective", "leak:make")
+    assert failed == Failed("an unexpected error; its own log says more", 1, 0)
+    assert code == 1
     assert "4711" in errors
-    assert failed
-    assert decode_control(failed[1]) == Failed("ValueError; its own log says more", 1, 0)
+
+
+PRIVATE = {"A": np.ones((3, 2)), "patient_4711": np.zeros(3)}
+CURVED = {"H": np.array([[1.0, 4711.0], [0.0, 1.0]]), "b": np.zeros(2)}
+LABELS = {"A": np.ones((3, 2)), "labels": np.array([0.0, 1.0, 4711.0])}
+
+
+@pytest.mark.parametrize(
+    ("objective", "data", "words"),
+    [
+        ({"kind": "least-squares"}, PRIVATE, "it has 'A', 'patient_4711'"),
+        ({"kind": "ridge", "l2": 1.0}, {"A": np.ones((3, 2)), "b": np.zeros(4711)}, "(4711,)"),
+        ({"kind": "logistic", "l2": 1.0}, LABELS, "there are others in the data file"),
+        ({"kind": "quadratic"}, CURVED, "H and its transpose differ"),
+        ({"kind": "least-squares"}, {"A": 1e200 * np.ones((3, 2)), "b": np.zeros(3)}, "L is inf"),
+    ],
+)
+def test_what_is_wrong_with_data_is_told_to_its_owner_only(
+    cpgt: Commands, tmp_path: Path, objective: dict[str, Any], data: dict[str, Any], words: str
+) -> None:
+    np.savez(tmp_path / "data.npz", allow_pickle=False, **data)
+    budget = ("--delta", "1", "--magnitude", "1")
+    failed, errors, code = hear_failure(cpgt, objective, "--data", tmp_path / "data.npz", *budget)
+    assert failed == Failed("its data cannot be used; its own log says why", 2, 0)
+    assert code == 2
+    assert words in errors

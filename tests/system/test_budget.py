@@ -37,7 +37,7 @@ LOCAL = "tcp://127.0.0.1:*"
 
 BUDGET = (
     "rounds=300", "window=7", "noise.q=0.999", "privacy.adjacency=record", "privacy.smoothness=4.0",
-    "privacy.delta=0.1", "privacy.epsilon=1.0",
+    "privacy.delta=0.1", "privacy.epsilon=1.0", "privacy.magnitude=1e4",
 )  # fmt: skip
 
 
@@ -82,7 +82,7 @@ def test_epsilon_of_private_data_stays_with_the_agent(cpgt: Commands, tmp_path: 
         np.savez(tmp_path / f"{agent}.npz", allow_pickle=False, **make_data(paper, agent))
     (tmp_path / "net.toml").write_text(
         'rounds = 30\ndata = "{id}.npz"\n[algorithm]\nalpha = 0.1\n[graph]\nkind = "path"\nagents = 2\n'
-        "[noise]\ns_x = 1.0\ns_y = 1.0\nq = 0.99\n[privacy]\ndelta = 0.5\nepsilon = 50.0\n"
+        "[noise]\ns_x = 1.0\ns_y = 1.0\nq = 0.99\n[privacy]\ndelta = 0.5\nepsilon = 50.0\nmagnitude = 1e3\n"
         '[objective]\nkind = "least-squares"\nscale = 0.03\n'
     )
     done = cpgt.run("run", "net.toml", "--no-compare", "--out", "run")
@@ -93,7 +93,7 @@ def test_epsilon_of_private_data_stays_with_the_agent(cpgt: Commands, tmp_path: 
     for agent in (1, 2):
         said = json.loads((out / "agents" / str(agent) / "privacy.json").read_text())
         data = make_data(paper, agent)
-        claims, objective = Claims(50.0, 0.5), LeastSquares(data["A"], data["b"], 0.03)
+        claims, objective = Claims(50.0, 0.5, magnitude=1e3), LeastSquares(data["A"], data["b"], 0.03)
         spending = open_account(
             claims, load_network(str(out / "network.toml")).algorithm_of(agent), objective
         )
@@ -119,13 +119,14 @@ def test_a_coordinator_cannot_raise_an_owners_budget(cpgt: Commands, tmp_path: P
     allow, whatever the file that all have agreed on says of budgets."""
     network = owners_copy(tmp_path)
     network = network.model_copy(
-        update={"privacy": PrivacySection(epsilon=networks, delta=1e-9, smoothness=9.0)}
+        update={"privacy": PrivacySection(epsilon=networks, delta=1e-9, smoothness=9.0, magnitude=1e9)}
     )
     (tmp_path / "agreed.toml").write_text(network.to_toml())
     with zmq.Context[zmq.Socket[bytes]]() as context:
         server = ControlServer(context, "tcp://127.0.0.1:*")
         try:
-            own = ("--epsilon", "1.0", "--delta", "0.1", "--adjacency", "record", "--smoothness", "4.0")
+            own = ("--epsilon", "1.0", "--delta", "0.1", "--adjacency", "record", "--smoothness", "4.0",
+                   "--magnitude", "1e4")  # fmt: skip
             command = ("--coordinator", server.endpoint, "--data", "data.npz", "--out", "own")
             agent = cpgt.start("agent", "1", *command, "--network", "agreed.toml", *own)
             said = converse(server, Plan(1, {}, {1: 1.0}, 5000, 7, 30.0, network.parameters(1)))
@@ -189,7 +190,7 @@ def test_no_plan_is_taken_but_the_one_agreed_on(
 def test_fewer_rounds_than_agreed_are_taken_and_more_are_not(cpgt: Commands, tmp_path: Path) -> None:
     parameters = owners_copy(tmp_path).parameters(1)
     done, _ = planned(cpgt, Plan(1, {}, {1: 1.0}, 5001, 7, 30.0, parameters))
-    assert "rounds is 5001 there and 5000 in agreed.toml" in one_error_line(done)
+    assert "rounds is 5001 there and 5000 in the owner's copy" in one_error_line(done)
     done, answer = planned(cpgt, Plan(1, {}, {1: 1.0}, 4999, 7, 30.0, parameters))
     assert done.returncode == 0, done.stderr
     assert isinstance(answer, Ready | Spent)
@@ -216,10 +217,12 @@ def test_a_budget_needs_what_it_is_measured_in(cpgt: Commands) -> None:
     assert "--epsilon needs --network" in one_error_line(done)
     done = cpgt.run("run", "paper", *sets("privacy={epsilon=2.0}"), "--out", "run")
     assert "privacy: delta is missing" in one_error_line(done)
+    done = cpgt.run("run", "paper", *sets("privacy={epsilon=2.0,delta=1.0}"), "--out", "run")
+    assert "privacy: magnitude is missing" in one_error_line(done)
 
 
 def test_a_budget_that_the_first_round_exceeds(cpgt: Commands) -> None:
-    done = cpgt.run("run", "paper", *sets("privacy.epsilon=0.001"), "--out", "run")
+    done = cpgt.run("run", "paper", *sets("privacy.epsilon=0.001", "privacy.magnitude=1.0"), "--out", "run")
     assert done.returncode == 5
     assert "the first round alone would spend more than the privacy budget of 0.001" in one_error_line(done)
 
@@ -231,3 +234,17 @@ def test_a_secret_is_not_used_for_a_second_run(cpgt: Commands, tmp_path: Path) -
     assert done.returncode == 2
     assert "none is used twice" in one_error_line(done)
     assert (tmp_path / "own" / "secret").read_bytes() == bytes(32)
+
+
+def test_a_planned_budget_lasts_for_all_rounds_and_is_not_exceeded(cpgt: Commands, tmp_path: Path) -> None:
+    """With rounding in the account, far into the rounds in which noise stands at its floor."""
+    arguments = ("--epsilon", "100", "--delta", "0.1", "--rounds", "400", "--write", "private.toml")
+    assert cpgt.run("plan", "paper", *arguments).returncode == 0
+    done = cpgt.run("run", "private.toml", "--no-compare", "--out", "run")
+    assert done.returncode == 0, done.stderr
+    summary = summary_of(tmp_path / "run")
+    assert (summary["status"], summary["rounds"], summary["not_private"]) == ("completed", 400, [])
+    most = max(of["epsilon"] for of in summary["privacy"]["agents"].values())
+    assert most <= 100.0
+    assert most == pytest.approx(100.0, rel=1e-8)
+    assert f"|x|, |y| <= {summary['privacy']['claims']['magnitude']:g}" in " ".join(done.stdout.split())

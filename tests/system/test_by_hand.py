@@ -67,7 +67,26 @@ def test_six_agents_by_hand_equal_one_command(cpgt: Commands, tmp_path: Path, da
     ).returncode == 0  # fmt: skip
     by_hand, one = summary_of(tmp_path / "run"), summary_of(tmp_path / "one")
     assert by_hand["residual"] == one["residual"]
+    assert by_hand["not_private"] == [
+        "agents 1, 2, 3, 4, 5, 6 with a seed: anyone who knows it can take the noise off"
+    ]
+    assert len(one["not_private"]) == 1, "said once"
     assert rows_of(tmp_path / "run") == rows_of(tmp_path / "one")
+
+
+def test_an_agent_that_is_not_private_is_named(cpgt: Commands, tmp_path: Path, data: Path) -> None:
+    """Its owner knows; so must everybody who takes part, and whoever reads the result."""
+    hand = Hand(cpgt, "--rounds", "20")
+    extra: dict[int, list[str]] = {3: ["--seed", "5", "--observe"], 4: ["--observe"]}
+    agents = [hand.agent(i, "--data", data / str(i) / "data.npz", *extra.get(i, [])) for i in range(1, 7)]
+    assert hand.wait_for("NOT PRIVATE: agent 3 is seeded and observed")
+    done = finish(hand.process)
+    assert [finish(agent).returncode for agent in agents] == [0] * 6
+    assert summary_of(tmp_path / "run")["not_private"] == [
+        "agent 3 with a seed: anyone who knows it can take the noise off",
+        "agents 3, 4 observed: private x, y and noise are written to a file",
+    ]
+    assert "NOT PRIVATE: agent 3 with a seed" in " ".join(done.stdout.split())
 
 
 def test_who_is_missing_is_named_and_a_deadline_ends_it(cpgt: Commands, data: Path) -> None:

@@ -52,28 +52,29 @@ ONE = b"\0\0\0\0\0\0\xf0\x3f"  # little-endian, as vectors travel; msgpack's own
 THIRTY = b"\xcb\x40\x3e\0\0\0\0\0\0"
 
 GOLDEN: list[tuple[Control, bytes]] = [
-    (Hello(1, "tcp://h:1"), b"\x94\x02\xa5Hello\x01\xa9tcp://h:1"),
-    (Ready(10), b"\x93\x02\xa5Ready\x0a"),
-    (Spent(4, [0.5], 0.5, 9), b"\x96\x02\xa5Spent\x04\x91" + HALF + HALF + b"\x09"),
-    (Status(7, [2, 3]), b"\x94\x02\xa6Status\x07\x92\x02\x03"),
+    (Hello(1, "tcp://h:1"), b"\x94\x03\xa5Hello\x01\xa9tcp://h:1"),
+    (Ready(10), b"\x94\x03\xa5Ready\x0a\x90"),
+    (Ready(10, ["seeded", "observed"]), b"\x94\x03\xa5Ready\x0a\x92\xa6seeded\xa8observed"),
+    (Spent(4, [0.5], 0.5, 9), b"\x96\x03\xa5Spent\x04\x91" + HALF + HALF + b"\x09"),
+    (Status(7, [2, 3]), b"\x94\x03\xa6Status\x07\x92\x02\x03"),
     (
         Report(0, [25, 26], [30, 300], {2: 330}, [30], 0.5, {2: [1, 434, 120, 0, 4, 3, 208]}, {}),
-        b"\x9a\x02\xa6Report\x00\x92\x19\x1a\x92\x1e\xcd\x01\x2c\x81\x02\xcd\x01\x4a\x91\x1e" + HALF
+        b"\x9a\x03\xa6Report\x00\x92\x19\x1a\x92\x1e\xcd\x01\x2c\x81\x02\xcd\x01\x4a\x91\x1e" + HALF
         + b"\x81\x02\x97\x01\xcd\x01\xb2\x78\x00\x04\x03\xcc\xd0\x80",
     ),
-    (Finished(2, ONE), b"\x94\x02\xa8Finished\x02\xc4\x08" + ONE),
-    (Failed("no data", 2, 5), b"\x95\x02\xa6Failed\xa7no data\x02\x05"),
-    (Waiting([3]), b"\x93\x02\xa7Waiting\x91\x03"),
-    (Notice("so"), b"\x93\x02\xa6Notice\xa2so"),
-    (Refused("why"), b"\x93\x02\xa7Refused\xa3why"),
+    (Finished(2, ONE), b"\x94\x03\xa8Finished\x02\xc4\x08" + ONE),
+    (Failed("no data", 2, 5), b"\x95\x03\xa6Failed\xa7no data\x02\x05"),
+    (Waiting([3]), b"\x93\x03\xa7Waiting\x91\x03"),
+    (Notice("so"), b"\x93\x03\xa6Notice\xa2so"),
+    (Refused("why"), b"\x93\x03\xa7Refused\xa3why"),
     (
         Plan(1, {2: "tcp://h:2"}, {1: 0.5, 2: 0.5}, 100, 10, 30.0, {"start": "zeros"}),
-        b"\x99\x02\xa4Plan\x01\x81\x02\xa9tcp://h:2\x82\x01" + HALF + b"\x02" + HALF
+        b"\x99\x03\xa4Plan\x01\x81\x02\xa9tcp://h:2\x82\x01" + HALF + b"\x02" + HALF
         + b"\x64\x0a" + THIRTY + b"\x81\xa5start\xa5zeros",
     ),
-    (Grant(20, False), b"\x94\x02\xa5Grant\x14\xc2"),
-    (Tally(), b"\x92\x02\xa5Tally"),
-    (Stop(""), b"\x93\x02\xa4Stop\xa0"),
+    (Grant(20, False), b"\x94\x03\xa5Grant\x14\xc2"),
+    (Tally(), b"\x92\x03\xa5Tally"),
+    (Stop(""), b"\x93\x03\xa4Stop\xa0"),
 ]  # fmt: skip
 VALID: dict[type[Any], Control] = {type(message): message for message, _ in GOLDEN}
 
@@ -248,7 +249,18 @@ NOT_COUNTS: list[Any] = [
 
 BAD_FIELDS: dict[type[Any], dict[str, list[Any]]] = {
     Hello: {"agent": [*NOT_WHOLE, MAX_AGENTS + 1], "endpoint": NOT_TEXT},
-    Ready: {"dimension": [*NOT_WHOLE, 0, MAX_ROUND + 1]},
+    Ready: {
+        "dimension": [*NOT_WHOLE, 0, MAX_ROUND + 1],
+        "not_private": [
+            *(value for value in NOT_WHOLE_NUMBERS if value != []),
+            "seeded",
+            [""],
+            ["seeded"] * 2,
+            ["observed", "seeded"],
+            [["seeded"]],
+            ["a word of its own"],
+        ],
+    },
     Spent: {
         "first": [*NOT_WHOLE, MAX_ROUND + 1],
         "epsilon": [0.5, None, {1: 1.0}, "1", *([value] for value in NOT_NUMBER)],
@@ -330,6 +342,7 @@ def test_a_bad_field_is_refused_from_the_wire(valid: Control, field: str, values
     ("make", "words"),
     [
         (lambda: Ready(0), ["dimension", "1", "0"]),
+        (lambda: Ready(1, ["the label of patient 4711"]), ["not_private", "seeded", "observed"]),
         (lambda: Hello(1, 5), ["endpoint", "text", "5"]),  # type: ignore[arg-type]
         (lambda: Grant(1, 1), ["last", "true or false"]),  # type: ignore[arg-type]
         (lambda: Plan(1, {2: "x"}, {1: 0.5, 2: math.inf}, 1, 1, 1.0, {}), ["weights[2]", "finite", "inf"]),
@@ -434,7 +447,7 @@ def test_a_wrong_number_of_fields_is_said() -> None:
         decode_control(msgpack.packb([VERSION, "Hello", 1]))
 
 
-@pytest.mark.parametrize("theirs", [0, 1, 3, -1, 2**32, 1.5, None, "one", [1], {}])
+@pytest.mark.parametrize("theirs", [0, 1, VERSION - 1, VERSION + 1, -1, 2**32, 1.5, None, "one", [1], {}])
 def test_another_version_says_both_and_what_to_do(theirs: Any) -> None:
     with pytest.raises(VersionError) as refusal:
         decode_control(msgpack.packb([theirs, "Stop", ""]))
