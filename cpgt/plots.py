@@ -72,9 +72,7 @@ def figure(
         import matplotlib
         from matplotlib.figure import Figure
     except ImportError:  # the image for containers leaves it out
-        raise RunError(
-            "figures need matplotlib, and it is not installed here: pip install matplotlib", 2
-        ) from None
+        raise RunError("figures need matplotlib, which is not installed here", 2) from None
     with matplotlib.rc_context(STYLE):
         drawing = Figure(figsize=(WIDTH * wide * panels, HEIGHT), layout="constrained")
         axes = drawing.subplots(1, panels, squeeze=False)
