@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import zmq
 
-from wire.addresses import needs_ipv6, parse, resolve
+from wire.addresses import looked_up, parse, resolve
 from wire.errors import WireError
 from wire.keys import Ring
 
@@ -49,14 +49,19 @@ def bind(socket: zmq.Socket[bytes], endpoint: str) -> str:
     return socket.get(zmq.LAST_ENDPOINT).rstrip(b"\0").decode()  # type: ignore[union-attr]
 
 
-def connect(socket: zmq.Socket[bytes], endpoint: str, ring: Ring | None, server: str = "") -> None:
-    """Connect; with a ring, only to the one who has the secret key to the public key `server`."""
+def connect(socket: zmq.Socket[bytes], endpoint: str, ring: Ring | None, server: str = "") -> str:
+    """Connect, and say where to; with a ring, only to the one who has the secret key to the key `server`.
+
+    A name is looked up once, here. ZeroMQ would do it whenever it connects anew, in the thread that serves
+    all connections: while one party is gone, and its name with it, nothing would come from any other."""
     if ring:
         socket.set(zmq.CURVE_PUBLICKEY, ring.own.public.encode())
         socket.set(zmq.CURVE_SECRETKEY, ring.own.secret.encode())
         socket.set(zmq.CURVE_SERVERKEY, server.encode())
     try:
-        socket.set(zmq.IPV6, needs_ipv6(parse(endpoint)))
-        socket.connect(endpoint)
+        found = looked_up(parse(endpoint))
+        socket.set(zmq.IPV6, ":" in found.host)
+        socket.connect(str(found))
     except (WireError, zmq.ZMQError) as error:
         raise WireError(f"cannot connect to {endpoint}: {error}") from error
+    return str(found)
