@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test check bench clean
+.PHONY: demo test check bench bench-links clean
 
 # what running takes, and, for those who change things, what testing takes besides
 .venv/running: pyproject.toml
@@ -31,6 +31,10 @@ check: .venv/ready
 # one thread for linear algebra, as agents that share a machine have
 bench: .venv/ready
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m bench
+
+# hosts behind slow links, on this machine: needs root
+bench-links: .venv/ready
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m bench.links
 
 clean:
 	rm -rf .venv build *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -44,6 +44,7 @@ from wire.messages import (
     Spent,
     Status,
     Stop,
+    Tally,
     Waiting,
 )
 
@@ -51,6 +52,7 @@ POLL_MS = 100
 PULSE_SECONDS = 1.0
 NEIGHBOUR_GRACE = 3.0  # the coordinator, which hears everybody, may name the silent one first
 INTERRUPTED = 130
+NOTICED_SECONDS, REPEAT_SECONDS = 3.0, 10.0  # when to say for whom one waits, and when to say it again
 LOOK_AHEAD = 3  # windows: more than a coordinator grants before it has heard of the one before
 
 
@@ -123,6 +125,9 @@ class _Shell:
         self._ever_heard = False
         self._subscribed: set[int] = set()
         self._last_note = ""
+        self._next_word = NOTICED_SECONDS  # of waiting that is worth a note
+        self._over = False  # whether everybody has got every message
+        self._lost = False  # whether the coordinator has fallen silent
 
     # --- the loop ---------------------------------------------------------------------------------
 
@@ -172,6 +177,9 @@ class _Shell:
                 participant.collect(self._idle)
             except _Left:
                 return
+            if self._next_word > NOTICED_SECONDS:
+                self._next_word = NOTICED_SECONDS
+                self.notify(f"going on, round {participant.round}")
             if participant.round % window == 0 or (self.grant.last and participant.round == self.grant.until):
                 participant.check()
                 self._happens(Event.WINDOW_PLAYED)
@@ -187,12 +195,12 @@ class _Shell:
         self._attend(0)
         if self.phase is Phase.GONE:
             raise _Left
-        waited = time.monotonic() - self._round_began
+        waited, whom = time.monotonic() - self._round_began, _names(self.participant.waiting_for)
         if waited > self.plan.patience + NEIGHBOUR_GRACE:
-            raise PeerError(
-                f"{_names(self.participant.waiting_for)} sent nothing for round {self.participant.round} "
-                f"in {waited:.0f} s"
-            )
+            raise PeerError(f"{whom} sent nothing for round {self.participant.round} in {waited:.0f} s")
+        if waited > self._next_word:
+            self._next_word = waited + REPEAT_SECONDS
+            self.notify(f"waiting for {whom} (for {waited:.0f} s), round {self.participant.round}")
 
     def _attend(self, timeout_ms: int) -> None:
         """Everything but the rounds: the coordinator's words, subscriptions, pulses, deadlines."""
@@ -239,6 +247,8 @@ class _Shell:
                 self.grant = message
             case Stop(reason):
                 self.stop_reason = reason
+            case Tally():
+                self._over = True
         self._happens(event_of(message))
 
     def _welcome_subscribers(self) -> None:
@@ -249,7 +259,7 @@ class _Shell:
             raise PeerError(str(error)) from None
         again = self._subscribed.intersection(arrived)
         self._subscribed.update(arrived)
-        if again and self.participant:
+        if again and self.participant and not self._over:
             self._note(f"{_names(sorted(again))} reconnected; sending the last rounds again")
             self.participant.send_again()
         if self.phase is Phase.CONNECTING and self.plan and self._subscribed >= set(self.plan.endpoints):
@@ -267,6 +277,10 @@ class _Shell:
             return
         if silence > self.plan.patience + NEIGHBOUR_GRACE:
             raise PeerError(f"the coordinator at {coordinator} has been silent for {silence:.0f} s")
+        if self._lost is not (silence > NOTICED_SECONDS):
+            self._lost = not self._lost
+            state = f"silent (for {silence:.0f} s); waiting for it" if self._lost else "back"
+            self.notify(f"the coordinator is {state}")
         missing = sorted(set(self.plan.endpoints) - self._subscribed)
         if self.phase is Phase.CONNECTING and now - self._planned > self.plan.patience:
             raise PeerError(f"{_names(missing)} did not connect within {self.plan.patience:.0f} s")

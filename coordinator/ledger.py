@@ -31,8 +31,13 @@ class EdgeTotal:
     bytes: dict[str, int] = field(default_factory=lambda: dict.fromkeys(LAYERS, 0))
     received: int = 0  # message bytes, as counted by the receiver
     resent: int = 0  # bytes of frames that were sent once more
+    unsettled: bool = False  # some of them so late that they may be on their way while the kernel is asked
     connection: Connection = field(default_factory=Connection)
     sampled: int = 0  # how many of the connection's bytes stand in bytes.csv
+
+    @property
+    def checkable(self) -> bool:
+        return self.connection.checkable and not self.unsettled
 
 
 class Ledger:
@@ -62,6 +67,7 @@ class Ledger:
     def _note_connections(self, agent: int, report: Report) -> None:
         for peer in self._neighbours[agent]:
             there, back = self.edges[agent, peer], self.edges[peer, agent]
+            there.unsettled = there.unsettled or bool(report.resent and not report.message_bytes)
             there.resent += sum(map(self._frame, report.resent))
             if peer in report.sending:
                 there.connection.sender = Counts(*report.sending[peer])
@@ -78,8 +84,8 @@ class Ledger:
 
     @property
     def uncheckable(self) -> list[Edge]:
-        """Edges whose bytes not both kernels have counted from the start."""
-        return [edge for edge, total in self.edges.items() if not total.connection.checkable]
+        """Edges whose bytes not both kernels have counted from the start to the end."""
+        return [edge for edge, total in self.edges.items() if not total.checkable]
 
     @property
     def miscounted(self) -> list[Edge]:
@@ -88,7 +94,7 @@ class Ledger:
         return [
             (sender, receiver)
             for (sender, receiver), total in self.edges.items()
-            if total.connection.checkable
+            if total.checkable
             and total.connection.differs(receiver, total.bytes["zmtp"] + total.resent, curve=self.curve)
         ]
 

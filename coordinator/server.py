@@ -32,11 +32,12 @@ from wire.addresses import check_plain, parse
 from wire.control import ControlServer, Received
 from wire.errors import ProtocolError, WireError
 from wire.keys import Ring
-from wire.messages import Failed, Finished, Hello, Ready, Report, Spent, Status, decode_control
+from wire.messages import Failed, Finished, Hello, Ready, Report, Spent, Status
 
 POLL_MS = 100
 PROGRESS_SECONDS = 0.25
 LEAVE_SECONDS = 3.0
+FAREWELL_SECONDS = 1.0  # to hear from everybody; after a failure some may be gone for good
 FROM_AGENTS = (Hello, Ready, Spent, Status, Report, Finished, Failed)
 
 
@@ -114,7 +115,17 @@ def _serve(
             shown = now
             hooks.progress(session, ledger)
     hooks.progress(session, ledger)
+    _see_off(session, server, hooks.notify)
     return session
+
+
+def _see_off(session: Session, server: ControlServer, notify: Callable[[str], None]) -> None:
+    """Not leave before everybody knows that it is over: one that is cut off just now would wait in vain."""
+    failure, patience = session.failure, session.settings.patience
+    awaited = [m.connection for agent, m in session.members.items() if not failure or agent != failure.agent]
+    if not server.settle(awaited, FAREWELL_SECONDS) and not failure:
+        notify(f"the run is over, but not all agents say that they know; waiting for {patience:g} s at most")
+        server.settle(awaited, patience)
 
 
 def _drain(server: ControlServer) -> Iterator[Received]:
@@ -126,11 +137,9 @@ def _drain(server: ControlServer) -> Iterator[Received]:
 
 
 def _heard(received: Received) -> Happening:
-    connection, frame, owner = received
-    try:
-        message = decode_control(frame)
-    except ProtocolError as error:
-        return Garbled(connection, str(error))
+    connection, message, owner = received
+    if isinstance(message, ProtocolError):
+        return Garbled(connection, str(message))
     if not isinstance(message, FROM_AGENTS):
         return Garbled(connection, f"{type(message).__name__} is not an agent's to say")
     if isinstance(message, Hello) and owner not in (None, message.agent):

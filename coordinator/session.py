@@ -6,7 +6,7 @@ Whoever drives it hands in what happened and when, and carries out the instructi
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import Any
@@ -24,6 +24,7 @@ from coordinator.events import (
     Say,
     Tick,
 )
+from coordinator.vigil import NOTICED_SECONDS, Vigil
 from wire.messages import (
     Control,
     Failed,
@@ -81,6 +82,8 @@ class Member:
     dimension: int | None = None
     not_private: list[str] = field(default_factory=list)  # why, as it says itself
     round: int = 0
+    waiting_for: Collection[int] = ()  # its neighbours, in this round
+    waiting_since: float = 0.0
     reported: int = 0
     finished: Finished | None = None
     tallied: bool = False
@@ -112,6 +115,8 @@ class Session:
         self.change: float | None = None  # the longest last message of the newest complete window
         self._changes: dict[int, list[float]] = {}
         self._began = self._pulsed = now
+        self._absent = dict.fromkeys(settings.weights, now)  # since when
+        self._vigil = Vigil()
         self._deadline = float("inf")
         self._out: list[Instruction] = []
 
@@ -145,6 +150,11 @@ class Session:
         return sorted(set(self.settings.weights) - set(self.members))
 
     @property
+    def waiting(self) -> str:
+        """For whom, if somebody is late."""
+        return self._vigil.text
+
+    @property
     def round(self) -> int:
         """How far the slowest agent is, as far as is known."""
         return min((member.round for member in self.members.values()), default=0)
@@ -168,7 +178,7 @@ class Session:
         self._out.append(Say(connection, Waiting(self.missing)))
         self._out.append(Note(f"agent {hello.agent} is here ({hello.endpoint})"))
         if not self.missing:
-            self.phase = Phase.PREPARING
+            self.phase, self._vigil = Phase.PREPARING, Vigil()
             self._out += [Say(member.connection, self._plan(a)) for a, member in self.members.items()]
 
     def _refusal(self, agent: int, connection: bytes) -> str:
@@ -252,7 +262,7 @@ class Session:
             self._fail(Failure(reason, PEER_FAILED, agent))
             return
         member.reported += len(report.message_bytes)
-        member.round = max(member.round, member.reported)
+        member.round, member.waiting_for = max(member.round, member.reported), ()
         self._out.append(Record(agent, report))
         changes = self._changes.setdefault(member.reported, [])
         changes.append(report.change)
@@ -283,7 +293,10 @@ class Session:
         self._out += [Say(member.connection, grant) for member in self.members.values()]
 
     def _status(self, agent: int, status: Status) -> None:
-        self.members[agent].round = max(self.members[agent].round, status.round)
+        member = self.members[agent]
+        if status.round > member.round or not member.waiting_for:
+            member.waiting_since = self._now
+        member.round, member.waiting_for = max(member.round, status.round), status.waiting_for
 
     def _finished(self, agent: int, finished: Finished) -> None:
         member, size = self.members[agent], 8 * (self.dimension or 0)
@@ -317,7 +330,7 @@ class Session:
     def _failed(self, agent: int, failed: Failed) -> None:
         self.members[agent].round = max(self.members[agent].round, failed.round)
         if self.phase is Phase.GATHERING and not self.settings.supervised:
-            del self.members[agent]
+            self._forget(agent)
             self._out.append(Note(f"agent {agent} left: {failed.reason}; it may come back"))
         elif failed.exit_code == INTERRUPTED:
             self._fail(Failure(f"agent {agent} was interrupted", INTERRUPTED, agent, asks_round=True))
@@ -360,16 +373,44 @@ class Session:
             names = ", ".join(map(str, self.missing))
             waited = f"{self.settings.gather_seconds:g} s"
             self._fail(Failure(f"not all agents came within {waited}: still missing {names}", PEER_FAILED))
-        elif self._now - self._pulsed >= PULSE_SECONDS:
+            return
+        self._look_who_is_late()
+        if self._now - self._pulsed >= PULSE_SECONDS:
             self._pulse()
 
     def _silent(self, agent: int) -> None:
         how = f"agent {agent} has been silent for {self.settings.patience:g} s"
         if self.phase is Phase.GATHERING and not self.settings.supervised:
-            del self.members[agent]
+            self._forget(agent)
             self._out.append(Note(f"{how}; it may come back"))
         else:
             self._fail(Failure(how, PEER_FAILED, agent, asks_round=self.phase is Phase.RUNNING))
+
+    def _forget(self, agent: int) -> None:
+        del self.members[agent]
+        self._absent[agent] = self._now
+
+    def _look_who_is_late(self) -> None:
+        gathering = self.phase is Phase.GATHERING
+        late = {agent: self._absent[agent] for agent in self.missing} if gathering else self._late()
+        where = f", round {self._reached(late)}" if self.phase is Phase.RUNNING else ""
+        text = self._vigil.look(late, where, self._now)
+        if text:
+            self._out.append(Note(text))
+
+    def _late(self) -> dict[int, float]:
+        """Those of whom nothing was heard for a while; if there are none, those whose messages do not reach a
+        neighbour."""
+        longest = self._now - NOTICED_SECONDS
+        silent = {agent: m.heard for agent, m in self.members.items() if m.heard < longest}
+        stuck = [m for m in self.members.values() if m.waiting_for and m.waiting_since < longest]
+        behind = min((m.round for m in stuck), default=0)
+        return silent or {p: m.waiting_since for m in stuck if m.round == behind for p in m.waiting_for}
+
+    def _reached(self, late: Collection[int]) -> int:
+        """The round in which neighbours wait for them."""
+        peers = {peer for agent in late or self.members for peer in self.settings.weights[agent]}
+        return max(self.members[peer].round for peer in peers)
 
     def _pulse(self) -> None:
         self._pulsed = self._now

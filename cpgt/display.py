@@ -11,7 +11,7 @@ from rich.filesize import decimal
 from rich.progress import BarColumn, Progress, TextColumn
 
 from coordinator.ledger import Ledger
-from coordinator.session import Phase, Session
+from coordinator.session import Session
 
 PLAIN_SECONDS = 5.0
 
@@ -27,14 +27,14 @@ class Display:
             TextColumn("{task.fields[bytes]}"),
             TextColumn("residual {task.fields[residual]}"),
             TextColumn("{task.fields[epsilon]}"),
+            TextColumn("{task.fields[waiting]}"),
             console=console,
             refresh_per_second=4,
             disable=quiet or not console.is_terminal,
         )
         self._task = self._progress.add_task(
-            "run", total=1, speed="-", bytes="0 bytes", residual="-", epsilon=""
+            "run", total=1, speed="-", bytes="0 bytes", residual="-", epsilon="", waiting=""
         )
-        self._note = ""
 
     def __enter__(self) -> Display:
         self._progress.start()
@@ -52,7 +52,6 @@ class Display:
     def update(self, session: Session, ledger: Ledger) -> None:
         if self._quiet:
             return
-        self._say_who_is_missing(session)
         if session.started is None:
             return
         elapsed = (session.ended or time.monotonic()) - session.started
@@ -61,6 +60,7 @@ class Display:
             "bytes": decimal(ledger.total("zmtp")),
             "residual": "-" if session.change is None else f"{session.change:.2e}",
             "epsilon": _epsilon(session),
+            "waiting": session.waiting,
         }
         rounds = session.rounds
         self._progress.update(self._task, completed=session.round, total=rounds, **fields)
@@ -71,15 +71,6 @@ class Display:
                 f"round {session.round:,} of {rounds:,}, {fields['speed']} rounds/s, {fields['bytes']}, "
                 f"residual {fields['residual']}" + (f", {fields['epsilon']}" if fields["epsilon"] else "")
             )
-
-    def _say_who_is_missing(self, session: Session) -> None:
-        """By hand, agents come when they come: say whom the start still waits for, whenever that changes."""
-        if session.settings.supervised or session.phase is not Phase.GATHERING:
-            return
-        missing = ", ".join(map(str, session.missing))
-        if missing != self._note:
-            self._note = missing
-            self.note(f"waiting for agents {missing}")
 
 
 def _epsilon(session: Session) -> str:

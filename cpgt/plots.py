@@ -12,6 +12,8 @@ from pathlib import Path
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
+from coordinator.errors import RunError
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
@@ -66,9 +68,11 @@ def figure(
 
     `wide` is a panel's width in those of an ordinary one: more leaves room for a legend beside it. `note` is
     printed small below: what a reader of the figure alone must know."""
-    import matplotlib
-    from matplotlib.figure import Figure
-
+    try:
+        import matplotlib
+        from matplotlib.figure import Figure
+    except ImportError:  # the image for containers leaves it out
+        raise RunError("figures need matplotlib, which is not installed here", 2) from None
     with matplotlib.rc_context(STYLE):
         drawing = Figure(figsize=(WIDTH * wide * panels, HEIGHT), layout="constrained")
         axes = drawing.subplots(1, panels, squeeze=False)

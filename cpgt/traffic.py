@@ -93,5 +93,5 @@ def _reconciliation(kernel: dict[str, Any], edges: int) -> str:
         names = ", ".join(f"{sender} -> {receiver}" for sender, receiver in kernel["miscounted"])
         return f"kernel's count: DIFFERS from handshake + frames on {names}"
     lost = len(kernel["uncheckable"])
-    rest = f"; {lost} cannot be compared, since they had to reconnect" if lost else ""
+    rest = f"; {lost} cannot be compared, since somebody had to reconnect" if lost else ""
     return f"kernel's count: handshake + frames, to the byte, on {edges - lost} of {edges} edges{rest}"

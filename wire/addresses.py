@@ -45,12 +45,12 @@ def resolve(host: str) -> str:
     return str(first[4][0])
 
 
-def needs_ipv6(endpoint: Endpoint) -> bool:
-    """ZeroMQ has to be told. (Told without need, it would write IPv4 addresses as IPv6.)"""
+def looked_up(endpoint: Endpoint) -> Endpoint:
+    """With the host's address for its name, if that is known."""
     try:
-        return ":" in (endpoint.host if endpoint.everywhere else resolve(endpoint.host))
+        return endpoint if endpoint.everywhere else endpoint._replace(host=resolve(endpoint.host))
     except WireError:
-        return False  # a name that is not known yet; ZeroMQ looks again whenever it tries to connect
+        return endpoint
 
 
 def on_loopback(endpoint: Endpoint) -> bool:

@@ -83,8 +83,8 @@ class ZmqCarrier:
         for topic in topics(agent):
             self._in.subscribe(topic)
         for peer, endpoint in endpoints.items():
-            self._peers[endpoint] = peer
-            connect(self._in, endpoint, self._ring, self._ring.agents[peer] if self._ring else "")
+            key = self._ring.agents[peer] if self._ring else ""
+            self._peers[connect(self._in, endpoint, self._ring, key)] = peer
 
     def publish(self, frame: bytes) -> None:
         self._send(frame)

@@ -1,7 +1,8 @@
 """Everything that is ever said between processes, as frozen dataclasses that check themselves when made.
 
 Data plane, agent to neighbours:  sender, round, then the payload up to the end of the frame
-Control plane, agent to coordinator and back:  [protocol version, name of the message, fields ...]
+Control plane, agent to coordinator and back:  [protocol version, name of the message, fields ...], behind a
+stamp that says which message it is (wire.reliable)
 
 The coordinator receives Hello, Ready, Spent, Status, Report, Finished and Failed, and nothing else; what they
 may hold is what stands below. Serialised with msgpack; nothing on any socket is ever unpickled.
@@ -20,7 +21,7 @@ import numpy as np
 from wire.errors import ProtocolError, WireError
 from wire.kernel import Counts
 
-VERSION = 3
+VERSION = 4
 MAX_ROUND = 2**32
 MAX_AGENTS = 2**16
 SEEDED, OBSERVED = "seeded", "observed"  # why an agent's part in a run is not private
@@ -300,7 +301,7 @@ def encode_control(message: Control) -> bytes:
 
 
 def decode_control(frame: bytes) -> Control:
-    parts = _unpack(frame)
+    parts = unpack(frame)
     if not isinstance(parts, list) or len(parts) < 2:
         raise ProtocolError("control message that is not [version, name, fields ...]")
     version, name, *values = parts
@@ -315,7 +316,8 @@ def decode_control(frame: bytes) -> Control:
     return message
 
 
-def _unpack(frame: bytes) -> Any:
+def unpack(frame: bytes) -> Any:
+    """What msgpack makes of bytes from anywhere."""
     try:
         return msgpack.unpackb(frame, strict_map_key=False)
     except (ValueError, TypeError, msgpack.UnpackException) as error:

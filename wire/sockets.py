@@ -4,9 +4,23 @@ from __future__ import annotations
 
 import zmq
 
-from wire.addresses import needs_ipv6, parse, resolve
+from wire.addresses import looked_up, parse, resolve
 from wire.errors import WireError
 from wire.keys import Ring
+
+# A connection over which nothing comes back any more is given up after DEAD_MS, and made again. The kernel
+# finds out, by probes that carry no byte, so that what ZeroMQ sends stays countable (docs/decisions/0016).
+DEAD_MS = 4000
+CONNECTIONS = {
+    zmq.TCP_MAXRT: DEAD_MS,
+    zmq.TCP_KEEPALIVE: 1,
+    zmq.TCP_KEEPALIVE_IDLE: 1,
+    zmq.TCP_KEEPALIVE_INTVL: 1,
+    zmq.TCP_KEEPALIVE_CNT: DEAD_MS // 1000,
+    zmq.CONNECT_TIMEOUT: 1500,  # the kernel's own pauses between attempts would soon be longer than the cut
+    zmq.RECONNECT_IVL: 100,
+    zmq.RECONNECT_IVL_MAX: 1000,
+}
 
 
 def open_socket(context: zmq.Context[zmq.Socket[bytes]], kind: int, linger_ms: int) -> zmq.Socket[bytes]:
@@ -14,6 +28,8 @@ def open_socket(context: zmq.Context[zmq.Socket[bytes]], kind: int, linger_ms: i
     socket = context.socket(kind)
     socket.set_hwm(0)
     socket.set(zmq.LINGER, linger_ms)
+    for option, value in CONNECTIONS.items():
+        socket.set(option, value)
     return socket
 
 
@@ -33,14 +49,19 @@ def bind(socket: zmq.Socket[bytes], endpoint: str) -> str:
     return socket.get(zmq.LAST_ENDPOINT).rstrip(b"\0").decode()  # type: ignore[union-attr]
 
 
-def connect(socket: zmq.Socket[bytes], endpoint: str, ring: Ring | None, server: str = "") -> None:
-    """Connect; with a ring, only to the one who has the secret key to the public key `server`."""
+def connect(socket: zmq.Socket[bytes], endpoint: str, ring: Ring | None, server: str = "") -> str:
+    """Connect, and say where to; with a ring, only to the one who has the secret key to the key `server`.
+
+    A name is looked up once, here. ZeroMQ would do it whenever it connects anew, in the thread that serves
+    all connections: while one party is gone, and its name with it, nothing would come from any other."""
     if ring:
         socket.set(zmq.CURVE_PUBLICKEY, ring.own.public.encode())
         socket.set(zmq.CURVE_SECRETKEY, ring.own.secret.encode())
         socket.set(zmq.CURVE_SERVERKEY, server.encode())
     try:
-        socket.set(zmq.IPV6, needs_ipv6(parse(endpoint)))
-        socket.connect(endpoint)
+        found = looked_up(parse(endpoint))
+        socket.set(zmq.IPV6, ":" in found.host)
+        socket.connect(str(found))
     except (WireError, zmq.ZMQError) as error:
         raise WireError(f"cannot connect to {endpoint}: {error}") from error
+    return str(found)

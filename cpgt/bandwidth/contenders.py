@@ -60,7 +60,7 @@ def tuned(network: Network, objectives: Sequence[Objective], target: float, seed
     for gamma, step in product(GAMMAS, STEPS):
         settings = {**network.algorithm.model_dump(), "alpha": network.algorithm.alpha * step, "gamma": gamma}
         candidate = _with(network, algorithm=settings)
-        rounds = _rounds_to(candidate, objectives, target, seed, fewest - 1)
+        rounds = rounds_to(candidate, objectives, target, seed, fewest - 1)
         if rounds is not None:
             best, fewest = candidate, rounds
     if best is None:
@@ -71,9 +71,10 @@ def tuned(network: Network, objectives: Sequence[Objective], target: float, seed
     return best
 
 
-def _rounds_to(
+def rounds_to(
     network: Network, objectives: Sequence[Objective], target: float, seed: int, most: int
 ) -> int | None:
+    """How many rounds it takes, tried in this process; None if it is more than `most`, or hopeless."""
     batch = Batch(network, objectives, 1, seed)
     limit = _limit(network, objectives, seed)
     first = np.linalg.norm(batch.x[0] - limit)

@@ -315,6 +315,16 @@ def test_an_edge_that_had_to_reconnect_is_not_compared_but_named(path: Path, pla
     assert ledger.uncheckable == [(1, 2)]
 
 
+def test_frames_sent_again_after_the_last_window_may_be_on_their_way(path: Path) -> None:
+    right = end(HANDSHAKE + 12, BACK), end(BACK, HANDSHAKE + 12)
+    with Ledger(path, PAIR) as ledger:
+        for agent, peer in ((1, 2), (2, 1)):
+            ledger.record(agent, report(0, [10], sending={peer: right[0]}, receiving={peer: right[1]}))
+        ledger.record(1, report(1, [], resent=[10], sending={2: end(HANDSHAKE + 24, BACK)}))
+    assert ledger.uncheckable == [(1, 2)]
+    assert ledger.miscounted == []
+
+
 def test_what_a_link_carries_is_the_segments_of_both_directions(path: Path) -> None:
     sender, receiver = end(104, 120, segments=(5, 3)), end(120, 104, segments=(3, 5))
     connection = counted(path, sender=sender, receiver=receiver).edges[1, 2].connection

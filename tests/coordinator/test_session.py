@@ -37,6 +37,7 @@ from coordinator.session import (
     Session,
     SessionSettings,
 )
+from coordinator.vigil import REPEAT_SECONDS
 from wire.messages import (
     Control,
     Failed,
@@ -968,12 +969,70 @@ def test_one_that_does_not_tally_is_named() -> None:
     assert run.is_in(Phase.DONE)
 
 
+# --- for whom it waits ----------------------------------------------------------------------------
+
+
+def noted(instructions: Sequence[Instruction]) -> list[str]:
+    return [instruction.text for instruction in instructions if isinstance(instruction, Note)]
+
+
+def test_who_has_not_come_is_named_with_the_time_and_again_now_and_then() -> None:
+    run = Run()
+    assert noted(run.ticks(1)) == ["waiting for agents 1, 2, 3 (for 1 s)"]
+    assert noted(run.ticks(5)) == []
+    run.hello(2)
+    assert noted(run.ticks(1, [2])) == ["waiting for agents 1, 3 (for 7 s)"]
+    assert noted(run.ticks(REPEAT_SECONDS - 1, [2])) == []
+    assert noted(run.ticks(1, [2])) == ["waiting for agents 1, 3 (for 17 s)"]
+    run.hears(2, Failed("interrupted", 130, 0))
+    assert noted(run.ticks(2)) == ["waiting for agents 1, 3 (for 19 s), 2 (for 2 s)"]
+
+
+def test_a_silent_agent_is_named_before_the_patience_is_over_and_missed_no_more_when_it_is_back() -> None:
+    run = Run().to(Phase.RUNNING)
+    assert noted(run.ticks(2, [1, 2])) == []
+    run.hears(2, Status(7, [3]))
+    assert noted(run.ticks(2, [1])) == ["waiting for agent 3 (for 4 s), round 7"]
+    assert run.session.waiting == "waiting for agent 3 (for 4 s), round 7"
+    assert noted(run.ticks(1, [1, 2])) == []
+    assert run.session.waiting == "waiting for agent 3 (for 5 s), round 7"
+    assert noted(run.ticks(10, [1, 2])) == ["waiting for agent 3 (for 15 s), round 7"]
+    assert noted(run.ticks(1, [1, 2, 3])) == ["going on, round 7"]
+    assert run.session.waiting == ""
+    assert run.is_in(Phase.RUNNING)
+
+
+def test_when_all_are_alive_it_names_those_whose_messages_do_not_arrive() -> None:
+    """Only the link between 2 and 3 is cut, and 1 waits for 2 one round later."""
+    run = Run().to(Phase.RUNNING)
+    waiting = {1: Status(8, [2]), 2: Status(7, [3]), 3: Status(7, [2])}
+    texts = []
+    for _ in range(5):
+        run.now += 1
+        for agent, status in waiting.items():
+            run.hears(agent, status)
+        texts += noted(run.happens(Tick()))
+    assert texts == ["waiting for agents 2, 3 (for 4 s), round 8"]
+    for agent in WEIGHTS:
+        run.hears(agent, report(0, 10))
+    assert noted(run.happens(Tick())) == ["going on, round 10"]
+
+
+def test_slow_rounds_are_no_silence() -> None:
+    run = Run().to(Phase.RUNNING)
+    for round_ in range(8):
+        run.now += 2
+        for agent in WEIGHTS:
+            run.hears(agent, Status(round_, [2] if agent == 1 else []))
+        assert noted(run.happens(Tick())) == []
+
+
 # --- pulses ---------------------------------------------------------------------------------------
 
 
 def test_pulses_while_gathering_say_who_is_missing() -> None:
     run = Run().to(Phase.GATHERING)
-    assert run.ticks(PULSE_SECONDS / 2) == []
+    assert said(run.ticks(PULSE_SECONDS / 2)) == {}
     told = said(run.ticks(PULSE_SECONDS / 2))
     assert told == {1: [Waiting([3])], 2: [Waiting([3])]}
     assert run.ticks(PULSE_SECONDS / 2) == []

@@ -36,17 +36,22 @@ class Tap:
     def __init__(self, upstream: int, rewrite: Callable[[bytes], bytes] = bytes) -> None:
         self.upstream, self._rewrite = upstream, rewrite
         self.crossings: list[Crossing] = []
+        self.swallowing = False  # what comes is taken, and goes nowhere
         self._sockets: list[socket.socket] = []
         self._threads: list[threading.Thread] = []
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port: int = self._listener.getsockname()[1]
         self._start(self._accept)
 
-    def close(self) -> None:
-        self._listener.close()
+    def cut(self) -> None:
+        """Break all connections; new ones can be made."""
         for end in self._sockets:
             with suppress(OSError):
                 end.shutdown(socket.SHUT_RDWR)
+
+    def close(self) -> None:
+        self._listener.close()
+        self.cut()
         for thread in self._threads:
             thread.join(5)
         for end in self._sockets:
@@ -74,14 +79,14 @@ class Tap:
             self._start(self._pump, near, far, crossing.said, self._rewrite)
             self._start(self._pump, far, near, crossing.told, bytes)
 
-    @staticmethod
     def _pump(
-        source: socket.socket, sink: socket.socket, record: bytearray, rewrite: Callable[[bytes], bytes]
+        self, source: socket.socket, sink: socket.socket, record: bytearray, rewrite: Callable[[bytes], bytes]
     ) -> None:
         with suppress(OSError):
             while chunk := source.recv(65536):
                 record += chunk
-                sink.sendall(rewrite(chunk))
+                if not self.swallowing:
+                    sink.sendall(rewrite(chunk))
         with suppress(OSError):
             sink.shutdown(socket.SHUT_WR)
 

@@ -30,6 +30,7 @@ from tests.system.tap import Tap, free_port, ready_properties, zmtp_frames
 from wire.carriers import NAME_PREFIX
 from wire.control import ControlServer
 from wire.messages import (
+    VERSION,
     Failed,
     Finished,
     FromAgent,
@@ -41,6 +42,7 @@ from wire.messages import (
     encode_data,
 )
 from wire.payloads import decoder
+from wire.reliable import read_stamp
 
 # What may leave an agent, and why.
 DATA = {
@@ -257,8 +259,10 @@ def check_subscriptions(tapped: Tapped) -> None:
 
 def check_control(agent: int, frames: list[bytes], messages: dict[int, list[np.ndarray[Any, Any]]]) -> None:
     """Each is a message of the list; and what could hide something is what the neighbours know already."""
-    said = [decode_control(frame) for frame in frames]
-    assert [encode_control(message) for message in said] == frames, "not a byte more"
+    stamps, bodies = frames[::2], [body for body in frames[1::2] if body]
+    assert [msgpack.packb((VERSION, *read_stamp(stamp))) for stamp in stamps] == stamps, "two counters"
+    said = [decode_control(body) for body in bodies]
+    assert [encode_control(message) for message in said] == bodies, "not a byte more"
     kinds = {type(message).__name__ for message in said}
     assert {"Hello", "Ready", "Report", "Finished"} <= kinds <= set(CONTROL) - {"Failed", "Spent"}
     reports = [message for message in said if isinstance(message, Report)]
@@ -328,7 +332,7 @@ def hear_failure(
             server.close()
     _, errors = agent.communicate(timeout=20)
     assert received
-    failed = decode_control(received[1])
+    failed = received.message
     assert isinstance(failed, Failed)
     return failed, errors, agent.returncode
 

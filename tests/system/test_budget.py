@@ -19,19 +19,8 @@ from cpgt.network import Choice, Network, PrivacySection
 from cpgt.problem import make_data
 from tests.system.conftest import Commands, one_error_line, sets, summary_of
 from wire.control import ControlServer
-from wire.messages import (
-    Control,
-    Failed,
-    Grant,
-    Hello,
-    Plan,
-    Ready,
-    Report,
-    Spent,
-    Status,
-    Stop,
-    decode_control,
-)
+from wire.errors import ProtocolError
+from wire.messages import Control, Failed, Grant, Hello, Plan, Ready, Report, Spent, Status, Stop
 
 LOCAL = "tcp://127.0.0.1:*"
 
@@ -153,7 +142,7 @@ def converse(server: ControlServer, plan: Plan) -> list[object]:
     while not said or not isinstance(said[-1], Failed):
         received = server.receive(30_000)
         assert received, "the agent has fallen silent"
-        connection, message = received[0], decode_control(received[1])
+        connection, message, _ = received
         said.append(message)
         if isinstance(message, Hello):
             server.send(connection, plan)
@@ -209,7 +198,8 @@ def planned(cpgt: Commands, plan: Plan) -> tuple[subprocess.CompletedProcess[str
         server.send(hello.connection, Stop(""))
         out, errors = agent.communicate(timeout=20)
     done = subprocess.CompletedProcess(agent.args, agent.returncode, out, errors)
-    return done, decode_control(answer.frame)
+    assert not isinstance(answer.message, ProtocolError)
+    return done, answer.message
 
 
 def test_a_budget_needs_what_it_is_measured_in(cpgt: Commands) -> None:

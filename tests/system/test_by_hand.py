@@ -92,7 +92,7 @@ def test_an_agent_that_is_not_private_is_named(cpgt: Commands, tmp_path: Path, d
 def test_who_is_missing_is_named_and_a_deadline_ends_it(cpgt: Commands, data: Path) -> None:
     hand = Hand(cpgt, "--wait", "3")
     agents = [hand.agent(i, "--data", data / str(i) / "data.npz") for i in (1, 2, 4)]
-    assert hand.wait_for("waiting for agents 3, 5, 6$")
+    assert hand.wait_for(r"waiting for agents 3, 5, 6 \(for \d s\)$")
     done = finish(hand.process)
     assert done.returncode == 3
     assert "not all agents came within 3 s: still missing 3, 5, 6" in one_error_line(done)
@@ -140,7 +140,7 @@ def test_a_coordinator_of_another_version_is_named(cpgt: Commands) -> None:
         port = new.bind_to_random_port("tcp://127.0.0.1")
         agent = cpgt.start("agent", "1", "--coordinator", f"tcp://127.0.0.1:{port}")
         assert new.poll(10_000)
-        who, _ = new.recv_multipart()
+        who, *_ = new.recv_multipart()
         new.send_multipart([who, msgpack.packb([7, "Plan", "whatever"])])
         done = finish(agent)
     assert done.returncode == 3

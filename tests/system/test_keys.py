@@ -21,6 +21,7 @@ from tests.system.tap import Tap, free_port
 from wire.carriers import NAME_PREFIX
 from wire.keys import KeyPair, new_pair, read_pair
 from wire.messages import Hello, encode_control
+from wire.reliable import Courier
 
 AGENTS, STRANGER = (1, 2, 3), "127.0.0.7"
 PATH = ("graph.kind=path", "graph.agents=3", "rounds=3000", "window=50")
@@ -135,7 +136,7 @@ class Outsiders:
 
     def _hello(self, port: int, own: KeyPair | None, server: str, agent: int) -> zmq.Socket[bytes]:
         speaking = self._connect(zmq.DEALER, port, own, server)
-        speaking.send(encode_control(Hello(agent, "tcp://127.0.0.7:1")))
+        speaking.send_multipart(Courier().say(encode_control(Hello(agent, "tcp://127.0.0.7:1"))))
         return speaking
 
     def _make_noise(self) -> None:
@@ -184,7 +185,7 @@ def test_outsiders_get_nothing_and_change_nothing(cpgt: Commands) -> None:
         until(lambda: is_open(ports["agent 1"]), 30, "agent 1 to listen")
         outsiders = Outsiders(stack, parties, ports)
         stack.callback(outsiders.stop)
-        refused = outsiders.impostor.poll(30_000) and outsiders.impostor.recv()
+        refused = outsiders.impostor.poll(30_000) and outsiders.impostor.recv_multipart()[-1]
         assert b"agent 1, with the key of agent 3" in (refused or b"")
         agents[3] = parties.agent(3)
         answers = {}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from wire.addresses import Endpoint, check_plain, needs_ipv6, on_loopback, parse, resolve, route_to
+from wire.addresses import Endpoint, check_plain, looked_up, on_loopback, parse, resolve, route_to
 from wire.errors import WireError
 
 
@@ -64,12 +64,10 @@ def test_only_loopback_may_go_without_keys(text: str, local: bool) -> None:
             check_plain(endpoint, secured=False, accepted=False)
 
 
-def test_ipv6_only_where_it_is_needed() -> None:
-    assert needs_ipv6(parse("tcp://[::1]:1"))
-    assert needs_ipv6(parse("tcp://[::]:1"))
-    assert not needs_ipv6(parse("tcp://127.0.0.1:1"))
-    assert not needs_ipv6(parse("tcp://0.0.0.0:1"))
-    assert not needs_ipv6(parse("tcp://nobody.invalid:1")), "it may become known later"
+def test_a_name_becomes_an_address_if_somebody_knows_it() -> None:
+    assert looked_up(parse("tcp://localhost:1")) in (Endpoint("127.0.0.1", "1"), Endpoint("::1", "1"))
+    for text in ("tcp://[::1]:1", "tcp://127.0.0.1:1", "tcp://0.0.0.0:1", "tcp://nobody.invalid:1"):
+        assert str(looked_up(parse(text))) == text
 
 
 def test_the_own_address_on_the_way() -> None:

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, suppress
+from functools import partial
 
+import msgpack
 import pytest
 import zmq
 
+from tests.system.tap import Tap
 from tests.wire.conftest import WatchedContext
+from tests.wire.polling import eventually
 from wire.control import ControlClient, ControlServer
 from wire.errors import ProtocolError, WireError
 from wire.messages import (
+    VERSION,
     Control,
     Hello,
     Ready,
@@ -23,6 +28,7 @@ from wire.messages import (
     decode_control,
     encode_control,
 )
+from wire.reliable import read_stamp
 
 LOCAL = "tcp://127.0.0.1:*"
 WAIT_MS = 10_000
@@ -49,8 +55,9 @@ def two(context: WatchedContext, server: ControlServer) -> Iterator[ControlClien
 def heard(server: ControlServer) -> tuple[bytes, Control]:
     received = server.receive(WAIT_MS)
     assert received is not None, "nothing came"
-    connection, frame, _ = received
-    return connection, decode_control(frame)
+    connection, message, _ = received
+    assert not isinstance(message, ProtocolError)
+    return connection, message
 
 
 def test_replies_reach_the_one_they_are_for(
@@ -108,17 +115,32 @@ def test_what_is_said_before_the_server_is_there_arrives(context: WatchedContext
             assert heard(server)[1] == Ready(3)
 
 
-def test_the_server_leaves_rubbish_to_its_caller(context: WatchedContext, server: ControlServer) -> None:
+@pytest.mark.parametrize(
+    ("frames", "problem"),
+    [
+        ([b"rubbish"], "bytes that are not msgpack"),
+        ([msgpack.packb([])], "does not begin with"),
+        ([msgpack.packb([0, "Hello", 1, "tcp://h:1"])], "protocol version 0"),
+        ([encode_control(Hello(1, "tcp://h:1"))], "without its number"),
+        ([msgpack.packb([VERSION, 1, 0])], "of 1 frames"),
+        ([msgpack.packb([VERSION, 1, 0]), b"rubbish"], "bytes that are not msgpack"),
+        ([msgpack.packb([VERSION, 5, 3]), encode_control(Ready(1))], "it belongs to another run"),
+    ],
+)
+def test_the_server_leaves_rubbish_to_its_caller(
+    context: WatchedContext, server: ControlServer, frames: list[bytes], problem: str
+) -> None:
     with context.socket(zmq.DEALER) as stranger:
         stranger.connect(server.endpoint)
-        stranger.send(b"rubbish")
+        stranger.send_multipart(frames)
         received = server.receive(WAIT_MS)
         assert received is not None
-        connection, frame, _ = received
-        assert frame == b"rubbish"
+        connection, error, _ = received
+        assert isinstance(error, ProtocolError)
+        assert problem in str(error)
         server.send(connection, Refused("what?"))  # and can be answered
         assert stranger.poll(WAIT_MS)
-        assert decode_control(stranger.recv()) == Refused("what?")
+        assert decode_control(stranger.recv_multipart()[-1]) == Refused("what?")
 
 
 def test_rubbish_from_the_server_is_a_protocol_error(context: WatchedContext) -> None:
@@ -128,11 +150,88 @@ def test_rubbish_from_the_server_is_a_protocol_error(context: WatchedContext) ->
         with closing(ControlClient(context, endpoint)) as client:
             client.send(Ready(1))
             assert impostor.poll(WAIT_MS)
-            connection, frame = impostor.recv_multipart()
+            connection, stamp, frame = impostor.recv_multipart()
+            assert read_stamp(stamp) == (1, 0)
             assert frame == encode_control(Ready(1))
             impostor.send_multipart([connection, b"rubbish"])
             with pytest.raises(ProtocolError):
                 client.receive(WAIT_MS)
+            impostor.send_multipart([connection, encode_control(Stop(""))])
+            with pytest.raises(ProtocolError, match="without its number"):
+                client.receive(WAIT_MS)
+
+
+def started_anew(context: WatchedContext, endpoint: str) -> ControlServer:
+    """As soon as the port is free: ZeroMQ closes in a thread of its own."""
+    made: list[ControlServer] = []
+
+    def bound() -> bool:
+        with suppress(WireError):
+            made.append(ControlServer(context, endpoint))
+        return bool(made)
+
+    eventually(bound, f"{endpoint} to be free")
+    return made[0]
+
+
+def test_a_server_that_was_started_anew_refuses_those_of_the_run_before(context: WatchedContext) -> None:
+    first = ControlServer(context, LOCAL)
+    endpoint = first.endpoint
+    with closing(ControlClient(context, endpoint)) as client:
+        client.send(Ready(1))
+        connection, _ = heard(first)
+        first.send(connection, Waiting([2]))
+        assert client.receive(WAIT_MS) == Waiting([2])
+        first.close()
+        with closing(started_anew(context, endpoint)) as second:
+            client.send(Status(0, []))
+            received = second.receive(WAIT_MS)
+            assert received is not None
+            assert isinstance(received[1], ProtocolError)
+            second.send(received[0], Refused("not of this run"))
+            assert client.receive(WAIT_MS) == Refused("not of this run")
+
+
+def test_nothing_is_lost_doubled_or_reordered_when_connections_break(
+    context: WatchedContext, server: ControlServer
+) -> None:
+    tap = Tap(int(server.endpoint.rpartition(":")[2]))
+    to_server: list[Control] = [Status(round_, []) for round_ in range(60)]
+    to_client: list[Control] = [Waiting([round_]) for round_ in range(60)]
+    at_server: list[Control] = []
+    at_client: list[Control] = []
+
+    def look() -> bool:
+        while (received := server.receive(0)) is not None:
+            assert not isinstance(received[1], ProtocolError)
+            at_server.append(received[1])
+        while (message := client.receive(0)) is not None:
+            at_client.append(message)
+        return len(at_server) >= upto + 1 and len(at_client) >= upto
+
+    def swallowed(last: int) -> bool:
+        way = tap.crossings[-1]
+        return encode_control(to_server[last]) in way.said and encode_control(to_client[last]) in way.told
+
+    try:
+        with closing(ControlClient(context, f"tcp://127.0.0.1:{tap.port}")) as client:
+            client.send(Hello(1, "tcp://h:1"))
+            connection, hello = heard(server)
+            at_server.append(hello)
+            for upto in (20, 40, 60):
+                tap.swallowing = True
+                for i in range(upto - 20, upto):
+                    client.send(to_server[i])
+                    server.send(connection, to_client[i])
+                eventually(partial(swallowed, upto - 1), "everything to be on its way")
+                tap.cut()
+                tap.swallowing = False
+                eventually(look, f"{upto} messages each way")
+            server.settle([connection], WAIT_MS / 1000)
+    finally:
+        tap.close()
+    assert at_server == [Hello(1, "tcp://h:1"), *to_server]
+    assert at_client == to_client
 
 
 def test_one_that_has_left_can_be_spoken_to(

@@ -16,7 +16,7 @@ from wire.addresses import parse
 from wire.carriers import NAME_PREFIX, ZmqCarrier
 from wire.control import ControlClient, ControlServer
 from wire.keys import KeyPair, Ring, new_pair
-from wire.messages import Hello, Stop, decode_control
+from wire.messages import Hello, Stop
 
 LOCAL = "tcp://127.0.0.1:*"
 STRANGER = "127.0.0.7"  # all of 127/8 is this machine: an address that nobody else here comes from
@@ -185,7 +185,7 @@ def test_an_agent_and_the_coordinator_know_each_other(
         received = server.receive(10_000)
         assert received
         assert received.agent == 3, "by its key, whatever it says"
-        assert decode_control(received.frame) == Hello(1, "tcp://h:1")
+        assert received.message == Hello(1, "tcp://h:1")
         server.send(received.connection, Stop("well"))
         assert client.receive(10_000) == Stop("well")
 
