@@ -31,6 +31,7 @@ import numpy as np
 from agent.errors import InputError
 from agent.lattice import BITS, SLACK, Floats, Stream, discrete_laplace
 from agent.randomness import Label, Rounds, Source
+from wire.vectors import SHORT
 
 GRID = 2.0**-BITS + 2 * SLACK
 FLOOR = 2.0**-40
@@ -85,8 +86,9 @@ class LaplaceNoise:
         """The noise of several rounds."""
         z = words.sampled(Label.NOISE, _in_portions)
         steps = self.scales_of(rounds)[..., None] * 2.0**-BITS
-        each = np.repeat(steps, z.shape[-1], axis=-1)  # arrays of one shape are what numpy divides soonest
-        return [Drawn(*drawn) for drawn in zip(z, each, strict=True)]
+        if z.shape[-1] <= SHORT:  # numpy divides arrays of one shape far sooner than it begins to broadcast
+            steps = np.repeat(steps, z.shape[-1], axis=-1)
+        return [Drawn(*drawn) for drawn in zip(z, steps, strict=True)]
 
     def add(self, values: Floats, drawn: Drawn) -> Floats:
         """x^a from x and what was drawn for this round. The noise eta is what x^a differs from x by."""

@@ -112,8 +112,7 @@ class Quantizer:
     def _quantize(self, v: Floats, dither: Floats) -> tuple[Scales, Floats]:
         fill, shrink, ones = _quantizer_constants(self.bits, v.shape[-1])
         norm = np.sqrt(np.vecdot(v, v)[..., None] if ones is None else product(v * v, ones))
-        levels = v / (norm + TINY)
-        levels *= fill
+        levels = v * (fill / (norm + TINY))
         levels += np.copysign(dither, v)
         np.trunc(levels, levels)  # trunc(a + sign(a) u) = sign(a) floor(|a| + u)
         norm *= shrink
