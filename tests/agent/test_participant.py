@@ -16,16 +16,16 @@ from wire.carriers import MemoryCarrier
 from wire.messages import encode_data
 
 
-def pair() -> tuple[list[Participant], dict[int, MemoryCarrier]]:
-    carriers = MemoryCarrier.network({1: (2,), 2: (1,)})
+def pair(one: int = 1, two: int = 2) -> tuple[list[Participant], dict[int, MemoryCarrier]]:
+    carriers = MemoryCarrier.network({one: (two,), two: (one,)})
     algorithm = CPGT(0.1, 0.5, Quantizer(2), LaplaceNoise((1.0, 1.0), 0.9))
     objective = LeastSquares(np.eye(3), np.ones(3), 0.5)
-    weights = {1: 0.5, 2: 0.5}
+    weights = {one: 0.5, two: 0.5}
     return [
         Participant(
             i, weights, algorithm, objective, np.zeros(3), Randomness(seeded_secret(1, i)), carriers[i]
         )
-        for i in (1, 2)
+        for i in (one, two)
     ], carriers
 
 
@@ -54,6 +54,14 @@ def test_rounds_sent_again_change_nothing_and_are_counted_apart() -> None:
         sizes = one.meter.message
         assert one.meter.resent == []
         assert sum(other.meter.resent) == sum(sizes) + sum(sizes[:-1])  # each round again, and the one before
+
+
+def test_a_number_of_two_bytes_is_not_taken_for_its_first() -> None:
+    """Agent 204 is cc cc in a frame, and round 204 too."""
+    participants, _ = pair(1, 204)
+    play(participants, 210, again=False)
+    assert all(np.isfinite(participant.state.values).all() for participant in participants)
+    assert [participant.round for participant in participants] == [210, 210]
 
 
 @pytest.mark.parametrize(
