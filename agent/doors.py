@@ -10,7 +10,7 @@ from typing import NamedTuple
 import zmq
 
 from agent.errors import InputError
-from wire.addresses import ANY_PORT, Endpoint, check_plain, parse, route_to
+from wire.addresses import ANY_PORT, Endpoint, check_plain, on_loopback, parse, route_to
 from wire.carriers import ZmqCarrier
 from wire.control import ControlClient
 from wire.errors import WireError
@@ -29,6 +29,14 @@ class Doors:
     ring: Ring | None = None
     plain: bool = False  # the owner accepts that all can be read on the way
     patience: float = 30.0  # how long to wait for a first word of the coordinator
+
+    @property
+    def on_this_machine(self) -> bool:
+        """Whether the coordinator is here, and so everybody else, too."""
+        try:
+            return on_loopback(parse(self.coordinator))
+        except WireError:
+            return False  # what is wrong with it is said when doors are opened
 
 
 class Opened(NamedTuple):

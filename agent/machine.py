@@ -11,13 +11,13 @@ TRIM_THRESHOLD, MMAP_THRESHOLD = -1, -3  # of glibc's mallopt
 KEPT, MAPPED_ABOVE = 1 << 30, 1 << 25  # bytes; the second is the most that glibc takes
 
 
-def settle() -> None:
-    """No garbage collection need look at what is here to stay, and the scheduler should aim at throughput
-    rather than give way at every message: rounds of agents that have a machine to themselves take 10 to 15 %
-    less CPU time. (Beside other work of the same priority they wait longer for their turn: that work is best
-    run at a lower one, with `nice`.)"""
+def settle(*, crowded: bool) -> None:
+    """No garbage collection need look at what is here to stay. Where all agents share one machine, the
+    scheduler should aim at throughput rather than give way at every message: rounds then take 10 to 15 % less
+    CPU time. (Beside other busy work of the same priority it makes them wait for their turn, to a third of
+    the speed; so an agent that is alone on its machine leaves the scheduler as it is.)"""
     gc.freeze()
-    if hasattr(os, "SCHED_BATCH"):
+    if crowded and hasattr(os, "SCHED_BATCH"):
         os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
     keep_memory()
 

@@ -80,7 +80,9 @@ class AgentSettings:
 def run_agent(settings: AgentSettings, notify: Callable[[str], None]) -> None:
     """Take part in one run, from Hello to the coordinator's Stop. Raises AgentError when it ends badly."""
     data = load_data(settings.data)
-    settle()
+    settle(
+        crowded=settings.doors.on_this_machine
+    )  # before ZeroMQ has threads, so that it holds for them, too
     with zmq.Context[zmq.Socket[bytes]]() as context:
         carrier, control, advertised = open_doors(context, settings.doors, notify)
         shell = _Shell(settings, data, carrier, control, notify)
