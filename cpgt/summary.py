@@ -161,17 +161,23 @@ OBSERVED = (
 
 
 def _privacy_lines(privacy: dict[str, Any]) -> list[str]:
-    claims = privacy["claims"]
     told = [(of["epsilon"], agent) for agent, of in privacy["agents"].items() if of["epsilon"] is not None]
     lines = [f"the run ended early: {privacy['ended_by']}"] if privacy["ended_by"] else []
     if told:
         most, agent = max(told)
         lines.append(
             f"privacy: epsilon {most:.6g} spent by agent {agent}, the most of {len(told)} that tell "
-            f"({claims.get('adjacency', 'function')} adjacency, delta {claims.get('delta', 'of its own')}, "
-            + (f"|x|, |y| <= {claims['magnitude']:g})" if "magnitude" in claims else "rounding not counted)")
+            f"({_measured_in(privacy['claims'], privacy['agents'][agent]['budget'])})"
         )
     return lines
+
+
+def _measured_in(claims: dict[str, Any], budget: float | None) -> str:
+    if budget is not None and "epsilon" not in claims:
+        return "by its owner's own claims, rounding counted"  # a budget always counts it
+    rounding = f"|x|, |y| <= {claims['magnitude']:g}" if "magnitude" in claims else "rounding not counted"
+    adjacency, delta = claims.get("adjacency", "function"), claims.get("delta", "of its own")
+    return f"{adjacency} adjacency, delta {delta}, {rounding}"
 
 
 def _accuracy_table(residual: dict[str, Any]) -> Table:
