@@ -7,7 +7,6 @@ import secrets
 import socket
 import subprocess
 import threading
-from collections.abc import Callable
 from contextlib import ExitStack, closing, suppress
 from functools import partial
 from pathlib import Path
@@ -234,51 +233,51 @@ def test_a_coordinator_with_another_key_hears_nothing(cpgt: Commands) -> None:
 
 # --- mistakes -------------------------------------------------------------------------------------
 
-MISTAKES: dict[str, tuple[Callable[[Path], tuple[str, ...]], str]] = {
+MISTAKES: dict[str, tuple[tuple[str, ...], str]] = {
     "agent off loopback without a key": (
-        lambda _: ("agent", "1", "--coordinator", "tcp://127.0.0.1:9", "--bind", "tcp://0.0.0.0:*"),
+        ("agent", "1", "--coordinator", "tcp://127.0.0.1:9", "--bind", "tcp://0.0.0.0:*"),
         "tcp://0.0.0.0:* is not on loopback, and without keys",
     ),
     "coordinator off loopback without a key": (
-        lambda _: ("coordinator", "paper", "--bind", "tcp://0.0.0.0:*", "--out", "run"),
+        ("coordinator", "paper", "--bind", "tcp://0.0.0.0:*", "--out", "run"),
         "give --key, or --plain if that is all right",
     ),
     "another's key": (
-        lambda _: (
+        (
             "agent", "1", "--coordinator", "tcp://127.0.0.1:9", "--network", "party/network.toml",
             "--key", "party/2/private.key",
         ),
         "party/2/private.key is not the key that the network file lists for agent 1",
     ),
     "an agent's key for the coordinator": (
-        lambda _: ("coordinator", "party/network.toml", "--key", "party/2/private.key", "--out", "run"),
+        ("coordinator", "party/network.toml", "--key", "party/2/private.key", "--out", "run"),
         "is not the key that the network file lists for the coordinator",
     ),
     "a network without keys": (
-        lambda _: ("coordinator", "paper", "--key", "party/1/private.key", "--out", "run"),
+        ("coordinator", "paper", "--key", "party/1/private.key", "--out", "run"),
         "keys: the network file lists none; 'cpgt keys new NAME' makes them",
     ),
     "a key without a network": (
-        lambda _: ("agent", "1", "--coordinator", "tcp://127.0.0.1:9", "--key", "party/1/private.key"),
+        ("agent", "1", "--coordinator", "tcp://127.0.0.1:9", "--key", "party/1/private.key"),
         "--key needs --network",
     ),
     "a number that the network does not have": (
-        lambda _: (
+        (
             "agent", "4", "--coordinator", "tcp://127.0.0.1:9", "--network", "party/network.toml",
             "--key", "party/1/private.key",
         ),
         "this network has agents 1..3; there is no agent 4",
     ),
     "no file": (
-        lambda _: ("keys", "show", "none.key"),
+        ("keys", "show", "none.key"),
         "cannot read the key none.key: No such file or directory",
     ),
     "keys that are there": (
-        lambda _: ("keys", "all", "paper", "--out", "party"),
+        ("keys", "all", "paper", "--out", "party"),
         "exists already: choose another --out, nothing is overwritten",
     ),
     "data that is there": (
-        lambda _: ("data", "paper", "--out", "party"),
+        ("data", "paper", "--out", "party"),
         "exists already: choose another --out, nothing is overwritten",
     ),
 }  # fmt: skip
@@ -287,7 +286,7 @@ MISTAKES: dict[str, tuple[Callable[[Path], tuple[str, ...]], str]] = {
 def test_mistakes_are_explained(cpgt: Commands) -> None:
     Parties(cpgt)
     for name, (command, words) in MISTAKES.items():
-        done = cpgt.run(*command(cpgt.folder))
+        done = cpgt.run(*command)
         assert done.returncode in (1, 2), name
         assert words in one_error_line(done), name
 
