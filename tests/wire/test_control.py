@@ -14,7 +14,7 @@ import zmq
 from tests.system.tap import Tap
 from tests.wire.conftest import WatchedContext
 from tests.wire.polling import eventually
-from wire.control import ControlClient, ControlServer
+from wire.control import ControlClient, ControlServer, Received
 from wire.errors import ProtocolError, WireError
 from wire.messages import (
     VERSION,
@@ -184,11 +184,18 @@ def test_a_server_that_was_started_anew_refuses_those_of_the_run_before(context:
         assert client.receive(WAIT_MS) == Waiting([2])
         first.close()
         with closing(started_anew(context, endpoint)) as second:
-            client.send(Status(0, []))
-            received = second.receive(WAIT_MS)
-            assert received is not None
-            assert isinstance(received[1], ProtocolError)
-            second.send(received[0], Refused("not of this run"))
+            client.send(Status(0, []))  # lost, if the client does not know yet that the first one is gone
+            arrived: list[Received] = []
+
+            def reached() -> bool:
+                assert client.receive(0) is None  # who listens says again what was lost
+                found = second.receive(100)
+                arrived.extend([found] if found else [])
+                return bool(arrived)
+
+            eventually(reached, "a word of the client")
+            assert isinstance(arrived[0].message, ProtocolError)
+            second.send(arrived[0].connection, Refused("not of this run"))
             assert client.receive(WAIT_MS) == Refused("not of this run")
 
 
