@@ -1,4 +1,4 @@
-"""One agent's part in the rounds: algorithm on one side, carrier on the other.
+"""One agent's part in the rounds: mathematics on one side, carrier on the other.
 
 `send` and `collect` are one round. A process alternates them; a run inside one process calls `send` of all
 agents, then `collect` of all. Neighbours are at most one round ahead, so one early message of each is kept.
@@ -7,26 +7,24 @@ agents, then `collect` of all. Neighbours are at most one round ahead, so one ea
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
 
 from agent.algorithms import Algorithm
-from agent.algorithms.algorithm import Stacks
 from agent.compressors import Floats
+from agent.core import ArrayCore, Core
 from agent.errors import DivergedError, PeerError
 from agent.objectives import Objective
 from agent.randomness import Randomness
 from wire.carriers import Carrier
 from wire.errors import ProtocolError, WireError
 from wire.messages import decode_data, encode_whole
-from wire.payloads import decoder, encode
-from wire.vectors import Vectors
+from wire.payloads import decoder
 
 ONE_BYTE = 127  # the largest number of an agent that is its own first byte in a frame
-SMALL = 8192  # coordinates of a round's messages: up to here, numpy's cost per call is what counts
 
 
 class Recorder(Protocol):
@@ -67,24 +65,17 @@ class Participant:
         self.round = 0
         self.meter = Meter(received=dict.fromkeys((peer for peer in weights if peer != agent), 0))
         self._neighbours = [peer for peer in sorted(weights) if peer != agent]
-        self._mixing = algorithm.mixing(weights[agent], [weights[peer] for peer in self._neighbours])
-        self._algorithm, self._objective = algorithm, objective
-        self._randomness, self._carrier, self._recorder = randomness, carrier, recorder
+        mixing = algorithm.mixing(weights[agent], [weights[peer] for peer in self._neighbours])
+        self.core: Core = ArrayCore(algorithm, objective, x, mixing, randomness)
+        self._algorithm, self._carrier, self._recorder = algorithm, carrier, recorder
         self._here: dict[int, bytes] = {}
         self._early: dict[int, bytes] = {}
         self._name = encode_whole(agent)
         self._near = {peer for peer in self._neighbours if peer <= ONE_BYTE}  # nearly always all of them
         self._retained = (b"", b"")  # a neighbour may still wait for the round before the one just sent
         self._decode = decoder(algorithm.channels, objective.dimension)
-        self._small = len(weights) * algorithm.channels * objective.dimension <= SMALL
-        self.state = algorithm.start(objective, x)
         if recorder:
-            recorder.state(self.state.values)
-
-    @property
-    def reference(self) -> Floats:
-        """What the neighbours know of x."""
-        return self._algorithm.reference(self.state)
+            recorder.state(self.core.values)
 
     @property
     def change(self) -> float:
@@ -102,14 +93,14 @@ class Participant:
 
     def check(self) -> None:
         """Encoding notices a message that is not finite; this, now and then, a state that sends no such."""
-        if not math.isfinite(np.vdot(self.state.values, self.state.values) + self.change):
+        values = self.core.values
+        if not math.isfinite(np.vdot(values, values) + self.change):
             raise self._diverged()
 
     def send(self) -> None:
         """Compute and publish this round's message."""
-        self._outgoing = self._algorithm.outgoing(self.state, self.round, self._randomness)
         try:
-            self._payload = payload = encode(self._outgoing.message)
+            self._payload = payload = self.core.payload(self.round)
         except WireError:
             raise self._diverged() from None
         self._this_round = encode_whole(self.round)
@@ -171,32 +162,27 @@ class Participant:
             self.meter.resent.append(len(frame))
 
     def _step(self) -> None:
-        here = self._here
-        payloads = [self._payload, *map(here.__getitem__, self._neighbours)]
-        stacks: Stacks
+        payloads = [self._payload, *map(self._here.__getitem__, self._neighbours)]
+        core, recorder = self.core, self._recorder
+        if recorder:
+            recorder.noise(core.eta_y)
         try:
-            stacks = [(self._mixing, self._decode(payloads))] if self._small else self._one_by_one(payloads)
-        except ProtocolError:  # they are not all alike, or one of them is bad: it will be found
-            stacks = self._one_by_one(payloads)
-        before = self.state
-        self.state = self._algorithm.absorb(before, self._outgoing, self._objective, stacks)
+            core.absorb(payloads)
+        except ProtocolError:
+            self._blame(payloads)
+            raise
         self._here, self._early = self._early, {}
         self.round += 1
-        if self._recorder:
-            self._recorder.noise(self._algorithm.eta_y(before, self._outgoing))
-            self._recorder.state(self.state.values)
+        if recorder:
+            recorder.state(core.values)
 
-    # What is sent is what is used: the own message, the first, is decoded from its payload like all others.
-
-    def _one_by_one(self, payloads: list[bytes]) -> Iterator[tuple[Floats, Vectors]]:
-        """One message at a time, so that memory does not grow with the number of neighbours."""
-        for i, payload in enumerate(payloads):
+    def _blame(self, payloads: list[bytes]) -> None:
+        """Name the one whose payload cannot be read."""
+        for sender, payload in zip((self.agent, *self._neighbours), payloads, strict=True):
             try:
-                message = self._decode([payload])
+                self._decode([payload])
             except ProtocolError as error:
-                sender = (self.agent, *self._neighbours)[i]
                 raise PeerError(f"agent {sender} sent, in round {self.round}, a {error}") from None
-            yield self._mixing[:, i : i + 1], message
 
     def _diverged(self) -> DivergedError:
         alpha, gamma = self._algorithm.alpha, self._algorithm.gamma

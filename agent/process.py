@@ -173,7 +173,7 @@ class _Shell:
                 if self.phase is not Phase.PLAYING:
                     return
             if bounded:
-                bounded.check(participant.state.values)
+                bounded.check(participant.core.values)
             participant.send()
             try:
                 participant.collect(self._idle)
@@ -379,7 +379,7 @@ class _Shell:
 
     def _say_finished(self) -> None:
         assert self.participant
-        self._say(Finished(self.round, self.participant.reference.astype("<f8").tobytes()))
+        self._say(Finished(self.round, self.participant.core.reference.astype("<f8").tobytes()))
 
     def _pulse(self) -> None:
         playing = self.participant if self.phase is Phase.PLAYING else None

@@ -87,7 +87,7 @@ def run(
         x=np.stack([memory.x for memory in memories], axis=1),
         y=np.stack([memory.y for memory in memories], axis=1),
         eta_y=np.stack([memory.eta_y for memory in memories], axis=1),
-        references=np.stack([p.reference for p in participants]),
+        references=np.stack([p.core.reference for p in participants]),
         edges=edges,
         bytes=layers,
     )
@@ -140,7 +140,7 @@ def _play(
             return
         for participant, account in zip(participants, accounts, strict=True):
             if account:
-                account.check(participant.state.values)
+                account.check(participant.core.values)
         for participant in participants:
             participant.send()
         for participant in participants:

@@ -48,7 +48,7 @@ def test_rounds_sent_again_change_nothing_and_are_counted_apart() -> None:
     play(plain, 5, again=False)
     play(repeated, 5, again=True)
     for one, other in zip(plain, repeated, strict=True):
-        assert one.state.values.tobytes() == other.state.values.tobytes()
+        assert one.core.values.tobytes() == other.core.values.tobytes()
         assert one.meter.received == other.meter.received
         assert one.meter.message == other.meter.message
         sizes = one.meter.message
@@ -60,7 +60,7 @@ def test_a_number_of_two_bytes_is_not_taken_for_its_first() -> None:
     """Agent 204 is cc cc in a frame, and round 204 too."""
     participants, _ = pair(1, 204)
     play(participants, 210, again=False)
-    assert all(np.isfinite(participant.state.values).all() for participant in participants)
+    assert all(np.isfinite(participant.core.values).all() for participant in participants)
     assert [participant.round for participant in participants] == [210, 210]
 
 

@@ -6,6 +6,7 @@ import itertools
 import json
 import math
 from collections.abc import Mapping
+from copy import copy
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -151,10 +152,12 @@ class FreshNoise(Participant):
     numbers = itertools.count(-1, -1)  # seeds that no honest run has
 
     def send_again(self) -> None:
-        kept = self._randomness, self._outgoing, self._payload, self._retained
-        self._randomness = Randomness(seeded_secret(next(self.numbers), self.agent))
+        kept = self.core, self._payload, self._retained
+        core: Any = copy(self.core)
+        core._randomness = Randomness(seeded_secret(next(self.numbers), self.agent))
+        self.core = core
         self.send()
-        self._randomness, self._outgoing, self._payload, self._retained = kept
+        self.core, self._payload, self._retained = kept
 
 
 class Repeating(Randomness):
@@ -170,7 +173,8 @@ class Repeating(Randomness):
 
 class OneDrawForTwo(Participant):
     def send(self) -> None:
-        self._randomness.__class__ = Repeating
+        core: Any = self.core
+        core._randomness.__class__ = Repeating
         super().send()
 
 

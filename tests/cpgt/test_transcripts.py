@@ -33,20 +33,24 @@ AGENT = 2  # whose L is the largest
 class Doubted(Participant):
     """An agent with its shadow."""
 
+    def __init__(self, *given: Any) -> None:
+        super().__init__(*given)
+        self._given, self.lost = given, 0.0
+
     def follow(self, other: Objective) -> None:
-        self._other, self.lost = other, 0.0
-        self._shadow = self._algorithm.start(other, self.state.values[0].copy())
+        agent, weights, algorithm, _, *rest = self._given
+        self._shadow: Any = Participant(agent, weights, algorithm, other, *rest).core
 
     def send(self) -> None:
         super().send()
         steps = self._algorithm.noise.scales_of(np.array([self.round]))[0][:, None] * 2.0**-BITS
-        apart = np.rint(self.state.values / steps) - np.rint(self._shadow.values / steps)
+        apart = np.rint(self.core.values / steps) - np.rint(self._shadow.values / steps)
         self.lost += float(np.abs(apart).sum()) * 2.0**-BITS
 
     def _step(self) -> None:
-        payloads = [self._payload, *map(self._here.__getitem__, self._neighbours)]
-        stacks = [(self._mixing, self._decode(payloads))]
-        self._shadow = self._algorithm.absorb(self._shadow, self._outgoing, self._other, stacks)
+        core: Any = self.core
+        self._shadow._outgoing = core._outgoing
+        self._shadow.absorb([self._payload, *map(self._here.__getitem__, self._neighbours)])
         super()._step()
 
 

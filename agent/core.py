@@ -1,0 +1,89 @@
+"""One agent's mathematics between two payloads: its state, its algorithm and its randomness, but no frames.
+
+Each round, `payload` gives what the neighbours get, and `absorb` takes the payloads of all, the own first.
+What is sent is what is used: the own message is decoded from its payload like all others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Protocol
+
+from agent.algorithms import Algorithm
+from agent.algorithms.algorithm import Stacks
+from agent.compressors import Floats
+from agent.objectives import Objective
+from agent.randomness import Randomness
+from wire.errors import ProtocolError
+from wire.payloads import decoder, encode
+from wire.vectors import Vectors
+
+SMALL = 8192  # coordinates of a round's messages: up to here, numpy's cost per call is what counts
+
+
+class Core(Protocol):
+    @property
+    def values(self) -> Floats:
+        """The state, (channels, d): x, and y where there is one."""
+
+    @property
+    def reference(self) -> Floats:
+        """What the neighbours know of x."""
+
+    @property
+    def eta_y(self) -> Floats:
+        """The noise on y in the payload that was made last; to be asked for before `absorb`."""
+
+    def payload(self, k: int) -> bytes:
+        """What is sent in round k. Raises WireError where the state is no longer finite."""
+
+    def absorb(self, payloads: Sequence[bytes]) -> None:
+        """The step, once the payloads of all are here. Raises ProtocolError where one cannot be read."""
+
+
+class ArrayCore:
+    """Any algorithm on vectors of any length, in numpy."""
+
+    def __init__(
+        self,
+        algorithm: Algorithm[Any, Any],
+        objective: Objective,
+        x: Floats,
+        mixing: Floats,
+        randomness: Randomness,
+    ) -> None:
+        self._algorithm, self._objective = algorithm, objective
+        self._mixing, self._randomness = mixing, randomness
+        self._state = algorithm.start(objective, x)
+        self._decode = decoder(algorithm.channels, objective.dimension)
+        self._small = mixing.shape[1] * algorithm.channels * objective.dimension <= SMALL
+
+    @property
+    def values(self) -> Floats:
+        values: Floats = self._state.values
+        return values
+
+    @property
+    def reference(self) -> Floats:
+        return self._algorithm.reference(self._state)
+
+    @property
+    def eta_y(self) -> Floats:
+        return self._algorithm.eta_y(self._state, self._outgoing)
+
+    def payload(self, k: int) -> bytes:
+        self._outgoing = self._algorithm.outgoing(self._state, k, self._randomness)
+        return encode(self._outgoing.message)
+
+    def absorb(self, payloads: Sequence[bytes]) -> None:
+        stacks: Stacks
+        try:
+            stacks = [(self._mixing, self._decode(payloads))] if self._small else self._one_by_one(payloads)
+        except ProtocolError:  # they are not all alike, or one of them is bad
+            stacks = self._one_by_one(payloads)
+        self._state = self._algorithm.absorb(self._state, self._outgoing, self._objective, stacks)
+
+    def _one_by_one(self, payloads: Sequence[bytes]) -> Iterator[tuple[Floats, Vectors]]:
+        """One message at a time, so that memory does not grow with the number of neighbours."""
+        for i, payload in enumerate(payloads):
+            yield self._mixing[:, i : i + 1], self._decode([payload])
