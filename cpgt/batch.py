@@ -2,9 +2,9 @@
 
 No second implementation: each agent's `outgoing` and `absorb` are called as in a process, only that their
 arrays are (trials, channels, d). Trial 0 is what a run of processes under the same seed does. Messages enter
-as what their form stands for, which is what decoding them gives. Products are made trial by trial, because
-larger ones round differently, and some networks amplify that: CPGT with the 2-bit quantizer and gamma = 0.2
-makes 1e-16 into 3e-7 within 2,000 rounds.
+as what their form stands for, which is what decoding them gives. Objectives see every trial apart, because
+larger products round differently, and some networks amplify that: CPGT with the 2-bit quantizer and
+gamma = 0.2 makes 1e-16 into 3e-7 within 2,000 rounds.
 
 Whoever runs this sees everything: for experiments, NOT PRIVATE.
 """
@@ -23,6 +23,7 @@ from agent.lattice import Stream
 from agent.objectives import Objective
 from agent.randomness import Label, Numbers, Randomness, seeded_secret
 from cpgt.network import Network
+from wire.vectors import Dense
 
 Floats = NDArray[np.float64]
 
@@ -55,15 +56,6 @@ class _Each:
 
     def gradient(self, x: Floats) -> Floats:
         return self._objective.gradient(x[..., None, :])[..., 0, :]
-
-
-class _Stack(NamedTuple):
-    """The messages that an agent gets, folded trial by trial, for the same reason."""
-
-    values: Floats  # (trials, senders, channels * d)
-
-    def fold(self, totals: Floats, weights: Floats) -> None:
-        totals += np.moveaxis(weights @ self.values, 0, 1).reshape(totals.shape)
 
 
 class _Portion(Randomness):
@@ -128,13 +120,14 @@ class Batch:
     def _step(self) -> None:
         agents = self._agents
         sent = [agent.algorithm.outgoing(agent.state, self.round, agent.randomness) for agent in agents]
-        messages = np.stack([outgoing.message.dense() for outgoing in sent], axis=1)
-        messages = messages.reshape(*messages.shape[:2], -1)
+        messages = np.stack([outgoing.message.dense() for outgoing in sent])
         for agent, outgoing in zip(agents, sent, strict=True):
             if agent.algorithm.channels > Y:
                 self.noise += agent.algorithm.eta_y(agent.state, outgoing)
-            stacks: list[tuple[Floats, Any]] = [(agent.mixing, _Stack(messages[:, agent.senders]))]
-            agent.state = agent.algorithm.absorb(agent.state, outgoing, agent.objective, stacks)
+            stack = Dense(messages[agent.senders])
+            agent.state = agent.algorithm.absorb(
+                agent.state, outgoing, agent.objective, [(agent.mixing, stack)]
+            )
 
 
 def _agent(

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from wire.bits import to_bits
 from wire.errors import ProtocolError
-from wire.vectors import SHORT, Floats
+from wire.vectors import Floats
 
 LEVELS_PER_BYTE = {1: 5, 2: 3, 3: 2}
 Bytes: TypeAlias = NDArray[np.uint8]
@@ -79,22 +79,15 @@ def _table(bits: int) -> Floats:
 def _digits(levels: Floats, bits: int) -> Floats:
     """A number for each byte, from -127 to 127, whose digits are levels; those missing in the last are 0."""
     powers, starts = _places(bits, levels.size)
-    if levels.size <= SHORT:
-        numbers: Floats = levels.dot(powers)
-        return numbers
     return np.add.reduceat(levels * powers, starts)
 
 
 @cache
 def _places(bits: int, number: int) -> tuple[Floats, NDArray[np.int64]]:
-    """For so many levels: the power of the base that each is multiplied with, and where bytes start. For few
-    levels, powers are a matrix with a column for each byte."""
+    """For so many levels: the power of the base that each is multiplied with, and where bytes start."""
     digits = LEVELS_PER_BYTE[bits]
     powers = np.resize([float((2**bits + 1) ** i) for i in range(digits - 1, -1, -1)], number)
-    starts = np.arange(0, number, digits)
-    if number > SHORT:
-        return powers, starts
-    return powers[:, None] * (np.arange(number)[:, None] // digits == np.arange(len(starts))), starts
+    return powers, np.arange(0, number, digits)
 
 
 @cache

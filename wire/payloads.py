@@ -38,7 +38,6 @@ from wire.fields import after_form, received, sendable
 from wire.packing import Bytes, pack, packed_size, unpacker
 from wire.sparse import SPARSE_FORMS, decode_sparse, encode_sparse
 from wire.vectors import (
-    SHORT,
     Dense,
     Floats,
     Patch,
@@ -142,20 +141,13 @@ def _packed_decoder(bits: int, channels: int, dimension: int) -> Decoder:
     number, start = channels * dimension, 1 + 4 * channels
     unpack, length = unpacker(bits, number), packed_size(bits, number)
     size = start + length
-    each: Floats | None = None
-    if dimension <= SHORT:  # a product with this matrix spreads scales far sooner than broadcasting does
-        width = unpack(np.zeros((1, length), np.uint8)).shape[1]
-        each = np.pad(np.repeat(np.eye(channels), dimension, axis=1), ((0, 0), (0, width - number)))
 
     def decode_packed(payloads: Sequence[bytes]) -> Dense:
         joined, messages = _joined(payloads, size), len(payloads)
         scale: Scales = np.ndarray((messages, channels), FLOAT32, joined, 1, (size, 4))
         packed: Bytes = np.ndarray((messages, length), np.uint8, joined, start, (size, 1))
         scales, values = _checked(scale, ProtocolError).astype(np.float64), unpack(packed)
-        if each is None:
-            return Dense(scales[..., None] * values[:, :number].reshape(messages, channels, dimension))
-        values *= scales.dot(each)
-        return Dense(values[:, :number].reshape(messages, channels, dimension))
+        return Dense(scales[..., None] * values[:, :number].reshape(messages, channels, dimension))
 
     return decode_packed
 

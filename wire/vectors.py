@@ -1,7 +1,8 @@
 """Vectors in the forms in which they travel. Rows lie on the last axis: shape (..., d).
 
 Messages that are decoded together are stacked on a first axis. `fold` adds weighted sums of a stack to
-running totals: totals[r] += sum_m weights[r, m] * stack[m], at a cost that grows with what is there.
+running totals: totals[r] += sum_m weights[r, m] * stack[m], at a cost that grows with what is there. Every
+form does it message by message, product by product, so that all of them round alike.
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ class Dense(NamedTuple):
     values: Floats
 
     def fold(self, totals: Floats, weights: Floats) -> None:
-        totals += weights.dot(self.values.reshape(len(self.values), -1)).reshape(totals.shape)
+        for column, message in zip(weights.T, self.values, strict=True):
+            totals += np.multiply.outer(column, message)
 
     def dense(self) -> Floats:
         return self.values

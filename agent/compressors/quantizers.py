@@ -12,7 +12,7 @@ import numpy as np
 from agent.compressors.sparsifiers import check_at_least_1, check_count, largest
 from agent.errors import InputError
 from wire.payloads import MAX_BITS
-from wire.vectors import SHORT, Floats, Powers, Quantized, Scales, product
+from wire.vectors import SHORT, Floats, Powers, Quantized, Scales
 
 SCALE_ROUNDING = 2.0**-24  # the most by which a scale is off, as a part of it, for travelling as a float32
 LOWEST_EXPONENT, NO_EXPONENT = -1200, 1200  # below that of any float; above it, so that nobody sends it
@@ -110,25 +110,26 @@ class Quantizer:
         return Quantized(self.bits, scale[..., 0], levels, self.bucket)
 
     def _quantize(self, v: Floats, dither: Floats) -> tuple[Scales, Floats]:
-        fill, shrink, ones = _quantizer_constants(self.bits, v.shape[-1])
-        norm = np.sqrt(np.vecdot(v, v)[..., None] if ones is None else product(v * v, ones))
+        fill, shrink = quantizer_constants(self.bits, v.shape[-1])
+        norm = np.sqrt(_squares(v))
         levels = v * (fill / (norm + TINY))
         levels += np.copysign(dither, v)
         np.trunc(levels, levels)  # trunc(a + sign(a) u) = sign(a) floor(|a| + u)
         norm *= shrink
-        return norm[..., :1].astype(np.float32), levels
+        return norm.astype(np.float32), levels
+
+
+def _squares(v: Floats) -> Floats:
+    """|v|^2, (..., 1). Of short rows, summed from first to last, as plain floats can be (`agent.short`)."""
+    sums: Floats = np.add.accumulate(v * v, axis=-1) if v.shape[-1] <= SHORT else np.vecdot(v, v)[..., None]
+    return sums[..., -1:]
 
 
 @cache
-def _quantizer_constants(bits: int, dimension: int) -> tuple[Floats, Floats, Floats | None]:
-    """s, less by so little that rounding can never lift a level above s; 1 / (xi s); and for short rows a
-    matrix that sums them to each of their coordinates, which spares numpy any broadcasting.
-
-    As arrays: numpy takes them faster than Python's own floats."""
+def quantizer_constants(bits: int, dimension: int) -> tuple[float, float]:
+    """s, less by so little that rounding can never lift a level above s; and 1 / (xi s)."""
     quantizer = Quantizer(bits)
-    shrink = 1.0 / (quantizer.xi(dimension) * quantizer.steps)
-    ones = np.ones((dimension, dimension)) if dimension <= SHORT else None
-    return np.array(quantizer.steps * (1.0 - 2.0**-50)), np.array(shrink), ones
+    return quantizer.steps * (1.0 - 2.0**-50), 1.0 / (quantizer.xi(dimension) * quantizer.steps)
 
 
 @dataclass(frozen=True)
