@@ -1,11 +1,12 @@
-# Every target sets up what it needs: a fresh clone wants only Python 3.11+, make and the package index.
+# Every target sets up what it needs: a fresh clone wants only Python 3.11+, make and the package index. A C compiler,
+# where there is one, makes short rounds faster.
 PYTHON ?= python3
 BIN := .venv/bin
 
 .PHONY: demo test check bench bench-links clean
 
 # what running takes, and, for those who change things, what testing takes besides
-.venv/running: pyproject.toml
+.venv/running: pyproject.toml setup.py agent/_round.c
 	$(PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet --disable-pip-version-check -e .
 	touch $@
@@ -37,4 +38,4 @@ bench-links: .venv/ready
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m bench.links
 
 clean:
-	rm -rf .venv build *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf .venv build agent/*.so *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

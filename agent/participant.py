@@ -15,7 +15,7 @@ import numpy as np
 
 from agent.algorithms import Algorithm
 from agent.compressors import Floats
-from agent.core import ArrayCore, Core
+from agent.core import Core, make_core
 from agent.errors import DivergedError, PeerError
 from agent.objectives import Objective
 from agent.randomness import Randomness
@@ -66,7 +66,7 @@ class Participant:
         self.meter = Meter(received=dict.fromkeys((peer for peer in weights if peer != agent), 0))
         self._neighbours = [peer for peer in sorted(weights) if peer != agent]
         mixing = algorithm.mixing(weights[agent], [weights[peer] for peer in self._neighbours])
-        self.core: Core = ArrayCore(algorithm, objective, x, mixing, randomness)
+        self.core: Core = make_core(algorithm, objective, x, mixing, randomness)
         self._algorithm, self._carrier, self._recorder = algorithm, carrier, recorder
         self._here: dict[int, bytes] = {}
         self._early: dict[int, bytes] = {}

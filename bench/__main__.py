@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import psutil
 
+from agent.short import COMPILED
 from bench.codec import encoding, folding
 from bench.curve import curve
 from bench.lockstep import measure
@@ -60,6 +61,7 @@ def measure_usage(parent: int, out: Path) -> Usage:
 
 def yardstick() -> None:
     print("Six agents, the paper's graph, d = 10: bare XPUB/SUB + msgpack, and CPGT (2-bit quantizer, noise)")
+    print("  compiled core" if COMPILED else "  NO compiled core: it was installed without a C compiler")
     ratios = []
     for i in range(REPEATS):
         before, ours, after = measure(5000), run("rounds=6000")[0]["rounds_per_second"], measure(5000)

@@ -15,6 +15,7 @@ import pytest
 
 from agent.account import epsilon_after
 from agent.budget import Claims, make_terms, open_account
+from agent.core import ArrayCore
 from agent.lattice import BITS
 from agent.objectives import Objective
 from agent.participant import Participant
@@ -34,12 +35,15 @@ class Doubted(Participant):
     """An agent with its shadow."""
 
     def __init__(self, *given: Any) -> None:
-        super().__init__(*given)
+        with pytest.MonkeyPatch.context() as patch:
+            # of the two cores, which give the same bits, the one that can be handed what another has sent
+            patch.setattr("agent.participant.make_core", ArrayCore)
+            super().__init__(*given)
         self._given, self.lost = given, 0.0
 
     def follow(self, other: Objective) -> None:
         agent, weights, algorithm, _, *rest = self._given
-        self._shadow: Any = Participant(agent, weights, algorithm, other, *rest).core
+        self._shadow: Any = Doubted(agent, weights, algorithm, other, *rest).core
 
     def send(self) -> None:
         super().send()
