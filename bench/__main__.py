@@ -70,7 +70,7 @@ def yardstick() -> None:
         print(f"  {i + 1}: bare {bare:6.0f} rounds/s   cpgt {ours:6.0f} rounds/s   ratio {ratios[-1]:.3f}")
     middle, low, high = statistics.median(ratios), min(ratios), max(ratios)
     print(f"  ratio, median of {REPEATS}: {middle:.3f} (lowest {low:.3f}, highest {high:.3f})")
-    _, usage = run("rounds=6000", watch=True)
+    _, usage = run("rounds=20000", watch=True)  # they last longer than the readings take
     assert usage
     print(f"  largest agent: {usage.agent_memory / 1e6:.0f} MB resident")
     print(f"  coordinator: {usage.coordinator_share:.1%} of the CPU time of all processes")
