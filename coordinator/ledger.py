@@ -7,8 +7,10 @@ it counted since the time before stands in the row of the window's last round (d
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from types import TracebackType
 from typing import TypeAlias
@@ -103,25 +105,30 @@ class Ledger:
 
     def _write(self, window: Mapping[int, Report]) -> None:
         first = min(report.first for report in window.values())
-        rows = []
+        rows: list[str] = []
+
+        @cache  # rounds of one agent are nearly always of one size
+        def edges_of(agent: int, payload: int, message: int) -> list[str]:
+            sizes = f"{payload},{message},{self._frame(message)}"
+            return [f",{agent},{peer},{sizes}," for peer in self._neighbours[agent]]
+
         for offset in range(max(len(report.message_bytes) for report in window.values())):
-            for agent in sorted(window):
-                report = window[agent]
+            for agent, report in sorted(window.items()):
                 if offset >= len(report.message_bytes):
                     continue
-                payload, message = report.payload_bytes[offset], report.message_bytes[offset]
-                sizes = f"{payload},{message},{self._frame(message)}"
-                last = offset == len(report.message_bytes) - 1
-                for peer in self._neighbours[agent]:
-                    tcp = self._sample(agent, window.get(peer), peer) if last else ""
-                    rows.append(f"{first + offset},{agent},{peer},{sizes},{tcp}\n")
+                edges = edges_of(agent, report.payload_bytes[offset], report.message_bytes[offset])
+                if offset == len(report.message_bytes) - 1:
+                    peers = self._neighbours[agent]
+                    sampled = [self._sample(agent, window.get(peer), peer) for peer in peers]
+                    edges = [f"{edge}{tcp}" for edge, tcp in zip(edges, sampled, strict=True)]
+                rows += [f"{first + offset}{edge}\n" for edge in edges]
         self._file.write("".join(rows))
         self._file.flush()
         for agent, report in window.items():
             sums = (
                 sum(report.payload_bytes),
                 sum(report.message_bytes),
-                sum(map(self._frame, report.message_bytes)),
+                sum(number * self._frame(size) for size, number in Counter(report.message_bytes).items()),
             )
             for peer in self._neighbours[agent]:
                 total = self.edges[agent, peer]
