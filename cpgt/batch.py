@@ -1,10 +1,10 @@
 """Many trials of a network at once: the core that the agents run, with trials on the leading axis.
 
-No second implementation: each agent's `outgoing` and `absorb` are called as in a process, only that their
-arrays are (trials, channels, d). Trial 0 is what a run of processes under the same seed does. Messages enter
-as what their form stands for, which is what decoding them gives. Objectives see every trial apart, because
-larger products round differently, and some networks amplify that: CPGT with the 2-bit quantizer and
-gamma = 0.2 makes 1e-16 into 3e-7 within 2,000 rounds.
+No second implementation: each agent's `outgoing` and `absorb` are called as `ArrayCore` does, only that their
+arrays are (trials, channels, d). Trial 0 is, to the bit, what a run of processes under the same seed does.
+Messages enter as what their form stands for, which is what decoding them gives. Objectives see every trial
+apart, because larger products round differently, and some networks amplify that: CPGT with 2 bits
+and gamma = 0.2 makes 1e-16 into 3e-7 within 2,000 rounds.
 
 Whoever runs this sees everything: for experiments, NOT PRIVATE.
 """
