@@ -88,7 +88,7 @@ def dimensions() -> None:
 def sizes() -> None:
     print("A ring of growing size, d = 10: time per agent-round should stay flat")
     first = None
-    for agents, rounds in ((6, 4000), (24, 1000), (48, 500)):
+    for agents, rounds in ((6, 8000), (24, 2000), (48, 1000)):
         summary, _ = run(f"rounds={rounds}", "graph.kind=ring", f"graph.agents={agents}")
         speed = summary["rounds_per_second"]
         each = 1e6 / (speed * agents)

@@ -8,9 +8,10 @@ it counted since the time before stands in the row of the window's last round (d
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
+from itertools import chain, repeat, zip_longest
 from pathlib import Path
 from types import TracebackType
 from typing import TypeAlias
@@ -22,7 +23,9 @@ from wire.messages import Report
 from wire.sizes import zmtp_size
 
 LAYERS = ("payload", "message", "zmtp")
+ROUND = "k"  # stands for the number of the round in rows that are used again
 Edge: TypeAlias = tuple[int, int]
+Sizes: TypeAlias = tuple[int, int, tuple[int | str, ...]]  # payload, message, tcp on each edge
 
 
 @dataclass
@@ -105,24 +108,21 @@ class Ledger:
 
     def _write(self, window: Mapping[int, Report]) -> None:
         first = min(report.first for report in window.values())
-        rows: list[str] = []
+        agents = sorted(window)
 
-        @cache  # rounds of one agent are nearly always of one size
-        def edges_of(agent: int, payload: int, message: int) -> list[str]:
-            sizes = f"{payload},{message},{self._frame(message)}"
-            return [f",{agent},{peer},{sizes}," for peer in self._neighbours[agent]]
+        @cache  # rounds are nearly always of one size
+        def rows_of(sizes: tuple[Sizes | None, ...]) -> str:
+            rows = []
+            for agent, found in zip(agents, sizes, strict=True):
+                if found:
+                    payload, message, tcp = found
+                    columns = f"{payload},{message},{self._frame(message)}"
+                    edges = zip(self._neighbours[agent], tcp, strict=True)
+                    rows += [f"{ROUND},{agent},{peer},{columns},{counted}\n" for peer, counted in edges]
+            return "".join(rows)
 
-        for offset in range(max(len(report.message_bytes) for report in window.values())):
-            for agent, report in sorted(window.items()):
-                if offset >= len(report.message_bytes):
-                    continue
-                edges = edges_of(agent, report.payload_bytes[offset], report.message_bytes[offset])
-                if offset == len(report.message_bytes) - 1:
-                    peers = self._neighbours[agent]
-                    sampled = [self._sample(agent, window.get(peer), peer) for peer in peers]
-                    edges = [f"{edge}{tcp}" for edge, tcp in zip(edges, sampled, strict=True)]
-                rows += [f"{first + offset}{edge}\n" for edge in edges]
-        self._file.write("".join(rows))
+        for k, sizes in enumerate(zip_longest(*(self._sizes(agent, window) for agent in agents)), first):
+            self._file.write(rows_of(sizes).replace(ROUND, str(k)))
         self._file.flush()
         for agent, report in window.items():
             sums = (
@@ -135,6 +135,14 @@ class Ledger:
                 total.rounds += len(report.message_bytes)
                 for layer, size in zip(LAYERS, sums, strict=True):
                     total.bytes[layer] += size
+
+    def _sizes(self, agent: int, window: Mapping[int, Report]) -> Iterator[Sizes]:
+        """Of the agent's rounds in this window: payload, message, and in the last what kernels counted."""
+        report, peers = window[agent], self._neighbours[agent]
+        uncounted: tuple[int | str, ...] = ("",) * len(peers)
+        counted = tuple(self._sample(agent, window.get(peer), peer) for peer in peers if report.message_bytes)
+        tcp = chain(repeat(uncounted, len(report.message_bytes) - 1), repeat(counted))
+        return zip(report.payload_bytes, report.message_bytes, tcp)  # noqa: B905  # tcp has no end
 
     def _sample(self, sender: int, report: Report | None, receiver: int) -> int | str:
         """Bytes that the receiver's kernel has got since its report before this one, if it says."""

@@ -159,9 +159,9 @@ class Spent:
 
     def __post_init__(self) -> None:
         _whole("first", self.first, 0, MAX_ROUND)
-        _list("epsilon", self.epsilon)
-        for value in (*self.epsilon, *([] if self.budget is None else [self.budget])):
-            _number("epsilon", value)
+        _numbers("epsilon", self.epsilon)
+        if self.budget is not None:
+            _number("epsilon", self.budget)
         if self.rounds is not None:
             _whole("rounds", self.rounds, 1, MAX_ROUND)
             _number("budget", self.budget)
@@ -331,8 +331,19 @@ def _whole(name: str, value: object, low: int, high: int) -> None:
 
 def _whole_numbers(name: str, values: object) -> None:
     _list(name, values)
-    for value in values:  # type: ignore[attr-defined]  # _list has just checked it
+    found: list[Any] = values  # type: ignore[assignment]  # _list has just checked it
+    if found and set(map(type, found)) == {int} and min(found) >= 0 and max(found) <= 2**63:
+        return  # nearly always: a window has hundreds of them
+    for value in found:
         _whole(name, value, 0, 2**63)
+
+
+def _numbers(name: str, values: object) -> None:
+    _list(name, values)
+    found: list[Any] = values  # type: ignore[assignment]  # _list has just checked it
+    if not (set(map(type, found)) <= {int, float} and all(map(math.isfinite, found))):
+        for value in found:
+            _number(name, value)
 
 
 def _kernel_counts(name: str, counts: object) -> None:
