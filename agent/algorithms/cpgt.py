@@ -57,7 +57,7 @@ class CPGT(SendsDifferences[State, Outgoing]):
         return Limit.SHIFTED
 
     def start(self, objective: Objective, x: Floats) -> State:
-        gradient = objective.gradient(x)
+        gradient = _gradient(objective, x)
         values = np.stack((x, gradient), axis=-2)
         return State(values, np.zeros((2, *values.shape)), gradient)
 
@@ -75,10 +75,15 @@ class CPGT(SendsDifferences[State, Outgoing]):
         values = outgoing.noised + shared[PULL]
         x, y = values[X_ROWS], values[Y_ROWS]
         x -= before[Y_ROWS] * self._alpha
-        gradient = objective.gradient(x)
+        gradient = _gradient(objective, x)
         y += gradient - old_gradient
         return State(values, shared, gradient)
 
     def eta_y(self, state: State, outgoing: Outgoing) -> Floats:
         eta: Floats = outgoing.noised[Y_ROWS] - state.values[Y_ROWS]
         return eta
+
+
+def _gradient(objective: Objective, x: Floats) -> Floats:
+    """In double precision, also where somebody's own objective gives less: differences of it are taken."""
+    return np.asarray(objective.gradient(x), np.float64)

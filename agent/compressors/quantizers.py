@@ -120,7 +120,7 @@ class Quantizer:
 
 
 def _squares(v: Floats) -> Floats:
-    """|v|^2, (..., 1). Of short rows, summed from first to last, as plain floats can be (`agent.short`)."""
+    """|v|^2, (..., 1). Short rows are summed from first to last, as in the compiled round (`agent.short`)."""
     sums: Floats = np.add.accumulate(v * v, axis=-1) if v.shape[-1] <= SHORT else np.vecdot(v, v)[..., None]
     return sums[..., -1:]
 

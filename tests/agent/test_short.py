@@ -21,7 +21,7 @@ from agent.objectives import LeastSquares
 from agent.participant import Participant
 from agent.randomness import Randomness, seeded_secret
 from agent.short import ShortCore
-from tests.agent.problems import LogCosh
+from tests.agent.problems import Array, LogCosh
 from tests.wire.fuzz import damaged
 from wire.carriers import MemoryCarrier
 from wire.errors import ProtocolError, WireError
@@ -43,9 +43,11 @@ def algorithm_of(bits: int, alpha: float = 0.1, scale: float = 1.0, q: float = 0
     return CPGT(alpha, 0.3, Quantizer(bits), LaplaceNoise((scale, scale / 2), q))
 
 
-def cores(algorithm: CPGT, dimension: int, messages: int, seed: int) -> list[Any]:
+def cores(
+    algorithm: CPGT, dimension: int, messages: int, seed: int, cost: type[LogCosh] = LogCosh
+) -> list[Any]:
     rng = np.random.default_rng(seed)
-    objective = LogCosh(rng.standard_normal((3, dimension)), rng.standard_normal(3))
+    objective = cost(rng.standard_normal((3, dimension)), rng.standard_normal(3))
     weights = rng.dirichlet(np.ones(messages))
     mixing = algorithm.mixing(weights[0], weights[1:].tolist())
     x = rng.standard_normal(dimension)
@@ -92,6 +94,19 @@ def test_both_cores_give_the_same_bits(
         compiled.absorb(payloads)
         arrays.absorb(payloads)
         assert_same(compiled, arrays)
+
+
+def test_an_objective_may_give_single_precision() -> None:
+    class Single(LogCosh):
+        def gradient(self, x: Array) -> Any:
+            return super().gradient(x).astype(np.float32)
+
+    made = cores(algorithm_of(2), 10, 1, 7, Single)
+    for k in range(20):
+        sent = [core.payload(k) for core in made]
+        for core, payload in zip(made, sent, strict=True):
+            core.absorb([payload])
+        assert_same(*made)
 
 
 @pytest.mark.parametrize("compressor", [Identity(), TopK(2), Quantizer(5), Quantizer(2, bucket=3)])
