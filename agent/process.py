@@ -77,7 +77,9 @@ class AgentSettings:
         return [SEEDED] * self.seeded + [OBSERVED] * (self.observe is not None)
 
 
-def run_agent(settings: AgentSettings, notify: Callable[[str], None]) -> None:
+def run_agent(
+    settings: AgentSettings, notify: Callable[[str], None], check_interrupts: Callable[[], None]
+) -> None:
     """Take part in one run, from Hello to the coordinator's Stop. Raises AgentError when it ends badly."""
     data = load_data(settings.data)
     settle(
@@ -85,7 +87,7 @@ def run_agent(settings: AgentSettings, notify: Callable[[str], None]) -> None:
     )  # before ZeroMQ has threads, so that it holds for them, too
     with zmq.Context[zmq.Socket[bytes]]() as context:
         carrier, control, advertised = open_doors(context, settings.doors, notify)
-        shell = _Shell(settings, data, carrier, control, notify)
+        shell = _Shell(settings, data, carrier, control, notify, check_interrupts)
         try:
             control.send(Hello(settings.agent, advertised))
             with np.errstate(all="ignore"):  # a state that overflows is found and named, not warned about
@@ -113,6 +115,7 @@ class _Shell:
     carrier: ZmqCarrier
     control: ControlClient
     notify: Callable[[str], None]
+    check_interrupts: Callable[[], None]
     phase: Phase = Phase.JOINING
     plan: Plan | None = None
     grant: Grant = field(default_factory=lambda: Grant(1, False))
@@ -206,6 +209,7 @@ class _Shell:
 
     def _attend(self, timeout_ms: int) -> None:
         """Everything but the rounds: the coordinator's words, subscriptions, pulses, deadlines."""
+        self.check_interrupts()
         message = self._receive(timeout_ms)
         while message is not None:
             self._hear(message)

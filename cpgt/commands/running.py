@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import os
-import signal
 import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from types import FrameType
-from typing import Any, NoReturn
+from typing import Any
 
 import click
 
@@ -132,6 +130,7 @@ def agent(
     """Be agent NUMBER of a network: hold the private data, talk to the coordinator and to neighbours."""
     from agent.budget import Claims
     from agent.doors import Doors
+    from agent.interrupts import interrupts
     from agent.process import AgentSettings, run_agent
     from agent.randomness import Randomness, seeded_secret
     from agent.secret import new_secret
@@ -151,28 +150,29 @@ def agent(
         agreement, own = agreed(model, number), owners_claims(model, number, own)
         ring = ring_of(model, number, key) if key else None
     notify, folder = _notifier(number), out or _own_folder(number)
-    signal.signal(signal.SIGTERM, _interrupt)
     if seed is not None:
         notify("NOT PRIVATE: a seed was given; anyone who knows it can take the noise off")
     if observe:
         notify("NOT PRIVATE: states are observed; x, y and noise are written to a file")
     if str(Path.cwd()) not in sys.path:
         sys.path.insert(0, str(Path.cwd()))  # where a MODULE:FACTORY of the user's own would be
-    run_agent(
-        AgentSettings(
-            agent=number,
-            doors=Doors(coordinator, bind, advertise, ring, plain, patience),
-            randomness=Randomness(new_secret(folder) if seed is None else seeded_secret(seed, number)),
-            data=data,
-            agreement=agreement,
-            trusted_code=objective,
-            observe=folder if observe else None,
-            folder=folder,
-            claims=own,
-            seeded=seed is not None,
-        ),
-        notify,
-    )
+    with interrupts() as check_interrupts:
+        run_agent(
+            AgentSettings(
+                agent=number,
+                doors=Doors(coordinator, bind, advertise, ring, plain, patience),
+                randomness=Randomness(new_secret(folder) if seed is None else seeded_secret(seed, number)),
+                data=data,
+                agreement=agreement,
+                trusted_code=objective,
+                observe=folder if observe else None,
+                folder=folder,
+                claims=own,
+                seeded=seed is not None,
+            ),
+            notify,
+            check_interrupts,
+        )
 
 
 @click.command()
@@ -204,7 +204,3 @@ def _notifier(number: int) -> Callable[[str], None]:
         click.echo(f"agent {number}: {text}", err=True)
 
     return notify
-
-
-def _interrupt(_number: int, _frame: FrameType | None) -> NoReturn:
-    raise KeyboardInterrupt

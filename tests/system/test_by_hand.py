@@ -251,3 +251,44 @@ def test_an_agent_that_leaves_early_may_come_back(cpgt: Commands, data: Path) ->
     agents = [hand.agent(i, "--data", data / str(i) / "data.npz") for i in range(1, 7)]
     assert finish(hand.process).returncode == 0
     assert [finish(agent).returncode for agent in agents] == [0] * 6
+
+
+DROPPED = """
+import os, signal, time
+
+
+class Interrupted:
+    def __del__(self):
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(0.01)
+
+
+class Objective:
+    dimension = 2
+
+    def gradient(self, x):
+        Interrupted()
+        return x
+
+
+def make(data):
+    return Objective()
+"""
+
+
+def test_ctrl_c_is_not_lost_where_python_drops_exceptions(cpgt: Commands, tmp_path: Path) -> None:
+    """As it does while an object is deleted, a frame of pyzmq for one."""
+    (tmp_path / "dropped.py").write_text(DROPPED)
+    (tmp_path / "net.toml").write_text(
+        'rounds = 1000000\n[algorithm]\nalpha = 0.1\n[graph]\nkind = "path"\nagents = 1\n'
+        '[objective]\nkind = "dropped:make"\n'
+    )
+    coordinator = cpgt.start("coordinator", "net.toml", "--bind", "tcp://127.0.0.1:*", "--out", "run")
+    assert coordinator.stderr
+    line = next(line for line in coordinator.stderr if "listening" in line)
+    agent = cpgt.start("agent", "1", "--coordinator", line.split()[-1], "--objective", "dropped:make")
+    left = finish(agent)
+    assert left.returncode == 130
+    assert one_error_line(left) == "Error: interrupted"
+    assert "Traceback" not in left.stderr
+    assert "agent 1 was interrupted" in one_error_line(finish(coordinator))
