@@ -80,10 +80,11 @@ def test_two_jobs_at_once_each_equal_to_a_run_here(slurm: Commands, cluster: Clu
 
 
 def test_an_agent_that_finds_no_data_fails_the_job(slurm: Commands, tmp_path: Path) -> None:
-    """Every task reads the file that the pattern names for it, and one of them is not there."""
+    """Every task reads the file that the pattern names for it; while one is missing, the job fails."""
     rng = np.random.default_rng(0)
-    for agent in (1, 3):
+    for agent in (1, 2, 3):
         np.savez(tmp_path / f"agent-{agent}.npz", A=rng.normal(size=(4, 3)), b=rng.normal(size=4))
+    (tmp_path / "agent-2.npz").rename(tmp_path / "elsewhere.npz")
     (tmp_path / "net.toml").write_text(
         'rounds = 20\ndata = "agent-{id}.npz"\n[algorithm]\nalpha = 0.1\n[graph]\nkind = "path"\n'
         'agents = 3\n[objective]\nkind = "least-squares"\n'
@@ -92,7 +93,12 @@ def test_an_agent_that_finds_no_data_fails_the_job(slurm: Commands, tmp_path: Pa
     words = f"data file {tmp_path / 'agent-2.npz'}: there is no such file"
     assert words in one_error_line(done)
     assert f"2: Error: {words}" in log_of(tmp_path / "run")
-    assert "agent 3 is here" in log_of(tmp_path / "run"), "who has data comes"
+    (tmp_path / "elsewhere.npz").rename(tmp_path / "agent-2.npz")
+    done = slurm.run("submit", "slurm", "net.toml", "--out", "complete", "--wait")
+    assert done.returncode == 0, done.stderr
+    result = run(str(tmp_path / "net.toml"))
+    public = summary_of(tmp_path / "complete")["residual"]["public_result"]
+    assert public == result.references.mean(axis=0).tolist()
 
 
 def test_a_killed_agent_ends_the_job_and_what_was_measured_is_kept(
