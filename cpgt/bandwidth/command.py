@@ -11,10 +11,9 @@ from coordinator.errors import RunError
 from cpgt.bandwidth.break_even import climb
 from cpgt.bandwidth.contenders import UNCOMPRESSED, Contender, contenders, tuned
 from cpgt.bandwidth.measure import measure
-from cpgt.bandwidth.report import Findings, saving, show, write
+from cpgt.bandwidth.report import Findings, savings, show, write
 from cpgt.network import Network
 from cpgt.problem import build_objectives
-from cpgt.traffic import LINK
 
 
 def compare_bandwidth(
@@ -46,8 +45,8 @@ def compare_bandwidth(
     if len(measured) < 2:
         raise RunError("no compressed network is left; lower algorithm.alpha or algorithm.gamma", 4)
     findings = Findings(target, objectives[0].dimension, measured, tune, ())
-    on_link = saving(findings, measured[0], "to_target", LINK)
-    if findings.price and on_link is not None and on_link <= 1:
+    saved = savings(findings, measured[0])
+    if findings.price and saved and min(saved) <= 1:
         console.print("looking for the dimension from which on it would pay", highlight=False)
         ours = next(contender for contender in found if contender.label == measured[0].label)
         steps = climb(ours, findings.dimension, findings.price, out / "break-even", search)
