@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import signal
 import weakref
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 import zmq
+
+# a shell's background job ignores Ctrl-C, and so would every process that a test starts
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 _contexts: weakref.WeakSet[zmq.Context[Any]] = weakref.WeakSet()
 _original = zmq.Context.__init__
