@@ -3,5 +3,10 @@
 from setuptools import Extension, setup
 
 # contraction would round otherwise than numpy does
-part = Extension("agent._round", ["agent/_round.c"], extra_compile_args=["-ffp-contract=off"], optional=True)
+part = Extension(
+    "cpgt.agent._round",
+    ["cpgt/agent/_round.c"],
+    extra_compile_args=["-ffp-contract=off"],
+    optional=True,
+)
 setup(ext_modules=[part])

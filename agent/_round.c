@@ -1,8 +1,8 @@
-/* One round of CPGT with the quantizer on short vectors: the numbers of agent/algorithms/cpgt.py, agent/noise.py
+/* One round of CPGT with the quantizer on short vectors: the numbers of agent/algorithms/cpgt.py, agent/privacy/noise.py
    and agent/compressors/quantizers.py, the bytes of wire/payloads.py, by the same operations in the same order.
-   Whoever changes one of them changes this; tests/agent/test_short.py compares every bit.
+   Whoever changes one of them changes this; tests/agent/test_compiled.py compares every bit.
 
-   agent/short.py is what calls it. To be compiled without contraction (-ffp-contract=off): a fused
+   agent/compiled.py is what calls it. To be compiled without contraction (-ffp-contract=off): a fused
    multiplication and addition rounds once where the others round twice. Little-endian machines only. */
 
 #define PY_SSIZE_T_CLEAN

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from agent.errors import InputError
-from wire.messages import Plan
+from cpgt.agent.errors import InputError
+from cpgt.wire.messages import Plan
 
 NOTHING = "nothing"
 

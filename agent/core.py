@@ -9,15 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Protocol
 
-from agent.algorithms import Algorithm
-from agent.algorithms.algorithm import Stacks
-from agent.compressors import Floats
-from agent.objectives import Objective
-from agent.randomness import Randomness
-from agent.short import ShortCore
-from wire.errors import ProtocolError
-from wire.payloads import decoder, encode
-from wire.vectors import Vectors
+from cpgt.agent.algorithms import Algorithm
+from cpgt.agent.algorithms.algorithm import Stacks
+from cpgt.agent.compiled import CompiledCore
+from cpgt.agent.objectives import Objective
+from cpgt.agent.privacy.randomness import Randomness
+from cpgt.wire.arrays import Floats
+from cpgt.wire.errors import ProtocolError
+from cpgt.wire.payloads import decoder, encode
+from cpgt.wire.vectors import Vectors
 
 SMALL = 8192  # coordinates of a round's messages: up to here, numpy's cost per call is what counts
 
@@ -79,7 +79,11 @@ class ArrayCore:
     def absorb(self, payloads: list[bytes]) -> None:
         stacks: Stacks
         try:
-            stacks = [(self._mixing, self._decode(payloads))] if self._small else self._one_by_one(payloads)
+            stacks = (
+                [(self._mixing, self._decode(payloads))]
+                if self._small
+                else self._one_by_one(payloads)
+            )
         except ProtocolError:  # they are not all alike, or one of them is bad
             stacks = self._one_by_one(payloads)
         self._state = self._algorithm.absorb(self._state, self._outgoing, self._objective, stacks)
@@ -91,9 +95,13 @@ class ArrayCore:
 
 
 def make_core(
-    algorithm: Algorithm[Any, Any], objective: Objective, x: Floats, mixing: Floats, randomness: Randomness
+    algorithm: Algorithm[Any, Any],
+    objective: Objective,
+    x: Floats,
+    mixing: Floats,
+    randomness: Randomness,
 ) -> Core:
     """The fastest one; both give the same bits."""
-    core: Any = ShortCore if ShortCore.suits(algorithm, objective.dimension) else ArrayCore
+    core: Any = CompiledCore if CompiledCore.suits(algorithm, objective.dimension) else ArrayCore
     made: Core = core(algorithm, objective, x, mixing, randomness)
     return made

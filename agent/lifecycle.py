@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from enum import Enum, auto
 
-from agent.errors import PeerError
-from wire.messages import Control, Grant, Plan, Stop, Tally
+from cpgt.agent.errors import PeerError
+from cpgt.wire.messages import Control, Grant, Plan, Stop, Tally
 
 
 class Phase(Enum):
@@ -20,7 +20,7 @@ class Phase(Enum):
     GONE = auto()
 
 
-class Event(Enum):
+class Trigger(Enum):
     PLANNED = auto()
     CONNECTED = auto()
     GRANTED = auto()
@@ -38,32 +38,35 @@ class Act(Enum):
     SAY_FINISHED = auto()
 
 
-TABLE: dict[tuple[Phase, Event], tuple[Phase, tuple[Act, ...]]] = {
-    (Phase.JOINING, Event.PLANNED): (Phase.CONNECTING, (Act.PREPARE,)),
-    (Phase.JOINING, Event.STOPPED): (Phase.GONE, ()),
-    (Phase.CONNECTING, Event.CONNECTED): (Phase.WAITING, (Act.SAY_READY,)),
-    (Phase.CONNECTING, Event.STOPPED): (Phase.GONE, ()),
-    (Phase.WAITING, Event.GRANTED): (Phase.PLAYING, ()),
-    (Phase.WAITING, Event.STOPPED): (Phase.GONE, (Act.SAY_REPORT, Act.SAY_FINISHED)),
-    (Phase.PLAYING, Event.GRANTED): (Phase.PLAYING, ()),
-    (Phase.PLAYING, Event.WINDOW_PLAYED): (Phase.PLAYING, (Act.SAY_REPORT,)),
-    (Phase.PLAYING, Event.GRANT_USED_UP): (Phase.WAITING, ()),
-    (Phase.PLAYING, Event.COMPLETED): (Phase.FINISHING, (Act.SAY_FINISHED,)),
-    (Phase.PLAYING, Event.STOPPED): (Phase.GONE, (Act.SAY_REPORT, Act.SAY_FINISHED)),
-    (Phase.FINISHING, Event.GRANTED): (Phase.FINISHING, ()),  # the coordinator repeats its last grant
-    (Phase.FINISHING, Event.TALLY_ASKED): (Phase.FINISHING, (Act.SAY_REPORT,)),
-    (Phase.FINISHING, Event.STOPPED): (Phase.GONE, ()),
+TABLE: dict[tuple[Phase, Trigger], tuple[Phase, tuple[Act, ...]]] = {
+    (Phase.JOINING, Trigger.PLANNED): (Phase.CONNECTING, (Act.PREPARE,)),
+    (Phase.JOINING, Trigger.STOPPED): (Phase.GONE, ()),
+    (Phase.CONNECTING, Trigger.CONNECTED): (Phase.WAITING, (Act.SAY_READY,)),
+    (Phase.CONNECTING, Trigger.STOPPED): (Phase.GONE, ()),
+    (Phase.WAITING, Trigger.GRANTED): (Phase.PLAYING, ()),
+    (Phase.WAITING, Trigger.STOPPED): (Phase.GONE, (Act.SAY_REPORT, Act.SAY_FINISHED)),
+    (Phase.PLAYING, Trigger.GRANTED): (Phase.PLAYING, ()),
+    (Phase.PLAYING, Trigger.WINDOW_PLAYED): (Phase.PLAYING, (Act.SAY_REPORT,)),
+    (Phase.PLAYING, Trigger.GRANT_USED_UP): (Phase.WAITING, ()),
+    (Phase.PLAYING, Trigger.COMPLETED): (Phase.FINISHING, (Act.SAY_FINISHED,)),
+    (Phase.PLAYING, Trigger.STOPPED): (Phase.GONE, (Act.SAY_REPORT, Act.SAY_FINISHED)),
+    (Phase.FINISHING, Trigger.GRANTED): (
+        Phase.FINISHING,
+        (),
+    ),  # the coordinator repeats its last grant
+    (Phase.FINISHING, Trigger.TALLY_ASKED): (Phase.FINISHING, (Act.SAY_REPORT,)),
+    (Phase.FINISHING, Trigger.STOPPED): (Phase.GONE, ()),
 }
 
-_CAUSES: dict[type[Control], Event] = {
-    Plan: Event.PLANNED,
-    Grant: Event.GRANTED,
-    Tally: Event.TALLY_ASKED,
-    Stop: Event.STOPPED,
+_CAUSES: dict[type[Control], Trigger] = {
+    Plan: Trigger.PLANNED,
+    Grant: Trigger.GRANTED,
+    Tally: Trigger.TALLY_ASKED,
+    Stop: Trigger.STOPPED,
 }
 
 
-def step(phase: Phase, event: Event) -> tuple[Phase, tuple[Act, ...]]:
+def step(phase: Phase, event: Trigger) -> tuple[Phase, tuple[Act, ...]]:
     try:
         return TABLE[phase, event]
     except KeyError:
@@ -72,7 +75,7 @@ def step(phase: Phase, event: Event) -> tuple[Phase, tuple[Act, ...]]:
         ) from None
 
 
-def event_of(message: Control) -> Event:
+def event_of(message: Control) -> Trigger:
     """What a message of the coordinator means for the life cycle."""
     try:
         return _CAUSES[type(message)]

@@ -13,16 +13,16 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from agent.algorithms import Algorithm
-from agent.compressors import Floats
-from agent.core import Core, make_core
-from agent.errors import DivergedError, PeerError
-from agent.objectives import Objective
-from agent.randomness import Randomness
-from wire.carriers import Carrier
-from wire.errors import ProtocolError, WireError
-from wire.messages import decode_data, encode_whole
-from wire.payloads import decoder
+from cpgt.agent.algorithms import Algorithm
+from cpgt.agent.core import Core, make_core
+from cpgt.agent.errors import DivergedError, PeerError
+from cpgt.agent.objectives import Objective
+from cpgt.agent.privacy.randomness import Randomness
+from cpgt.wire.arrays import Floats
+from cpgt.wire.carriers import Carrier
+from cpgt.wire.errors import ProtocolError, WireError
+from cpgt.wire.messages import decode_data, encode_whole
+from cpgt.wire.payloads import decoder
 
 ONE_BYTE = 127  # the largest number of an agent that is its own first byte in a frame
 
@@ -71,8 +71,13 @@ class Participant:
         self._here: dict[int, bytes] = {}
         self._early: dict[int, bytes] = {}
         self._name = encode_whole(agent)
-        self._near = {peer for peer in self._neighbours if peer <= ONE_BYTE}  # nearly always all of them
-        self._retained = (b"", b"")  # a neighbour may still wait for the round before the one just sent
+        self._near = {
+            peer for peer in self._neighbours if peer <= ONE_BYTE
+        }  # nearly always all of them
+        self._retained = (
+            b"",
+            b"",
+        )  # a neighbour may still wait for the round before the one just sent
         self._decode = decoder(algorithm.channels, objective.dimension)
         if recorder:
             recorder.state(self.core.values)
@@ -109,7 +114,9 @@ class Participant:
         meter.payload.append(len(payload))
         meter.message.append(len(frame))
         self._retained = (self._retained[-1], frame)
-        self._carrier.publish(frame)  # last: the carrier's thread wakes now, and may take this one's place
+        self._carrier.publish(
+            frame
+        )  # last: the carrier's thread wakes now, and may take this one's place
 
     def collect(self, idle: Callable[[], None]) -> None:
         """Wait for every neighbour's message of this round, then step. `idle` is called while none comes."""
@@ -121,7 +128,11 @@ class Participant:
             if frame is None:
                 idle()
                 continue
-            if frame.startswith(this_round, 1) and (sender := frame[0]) in near and sender not in here:
+            if (
+                frame.startswith(this_round, 1)
+                and (sender := frame[0]) in near
+                and sender not in here
+            ):
                 here[sender] = frame[start:]
                 received[sender] += len(frame)
             else:
@@ -130,7 +141,9 @@ class Participant:
 
     def _sort_in(self, frame: bytes) -> None:
         next_round = encode_whole(self.round + 1)
-        if frame.startswith(next_round, 1) and frame[0] in self._near:  # as most that are not of this round
+        if (
+            frame.startswith(next_round, 1) and frame[0] in self._near
+        ):  # as most that are not of this round
             sender, round_, payload = frame[0], self.round + 1, frame[1 + len(next_round) :]
         else:
             sender, round_, payload = self._read(frame)
@@ -152,8 +165,12 @@ class Participant:
         if round_ == self.round + 1:
             return self._early
         if round_ < self.round:
-            return {sender: b""}  # a repetition, for somebody who had to reconnect: it is here already
-        raise PeerError(f"agent {sender} sent round {round_} while this agent is in round {self.round}")
+            return {
+                sender: b""
+            }  # a repetition, for somebody who had to reconnect: it is here already
+        raise PeerError(
+            f"agent {sender} sent round {round_} while this agent is in round {self.round}"
+        )
 
     def send_again(self) -> None:
         """For a neighbour that had to reconnect: the rounds it may have missed."""

@@ -12,23 +12,23 @@ from typing import Any
 import numpy as np
 import zmq
 
-from agent.account import Epsilon
-from agent.agreement import Agreement
-from agent.algorithms import Algorithm, build_algorithm, start_point
-from agent.books import Books
-from agent.budget import Claims, Spending, open_account
-from agent.doors import Doors, open_doors
-from agent.errors import AgentError, InputError, PeerError
-from agent.lifecycle import Act, Event, Phase, event_of, step
-from agent.machine import settle
-from agent.objectives import Objective, build_objective, is_code, load_data
-from agent.participant import Meter, Participant
-from agent.randomness import Randomness
-from agent.trace import Trace
-from wire.carriers import ZmqCarrier
-from wire.control import ControlClient
-from wire.errors import WireError
-from wire.messages import (
+from cpgt.agent.agreement import Agreement
+from cpgt.agent.algorithms import Algorithm, build_algorithm, start_point
+from cpgt.agent.connect import ConnectSettings, open_connections
+from cpgt.agent.errors import AgentError, InputError, PeerError
+from cpgt.agent.lifecycle import Act, Phase, Trigger, event_of, step
+from cpgt.agent.objectives import Objective, build_objective, is_code, load_data
+from cpgt.agent.participant import Meter, Participant
+from cpgt.agent.privacy.account import Epsilon
+from cpgt.agent.privacy.budget import Claims, Spending, open_account
+from cpgt.agent.privacy.privacy_log import PrivacyLog
+from cpgt.agent.privacy.randomness import Randomness
+from cpgt.agent.trace import Trace
+from cpgt.agent.tuning import tune_process
+from cpgt.wire.carriers import ZmqCarrier
+from cpgt.wire.control import ControlClient
+from cpgt.wire.errors import WireError
+from cpgt.wire.messages import (
     OBSERVED,
     SEEDED,
     Control,
@@ -52,7 +52,10 @@ POLL_MS = 100
 PULSE_SECONDS = 1.0
 NEIGHBOUR_GRACE = 3.0  # the coordinator, which hears everybody, may name the silent one first
 INTERRUPTED = 130
-NOTICED_SECONDS, REPEAT_SECONDS = 3.0, 10.0  # when to say for whom one waits, and when to say it again
+NOTICED_SECONDS, REPEAT_SECONDS = (
+    3.0,
+    10.0,
+)  # when to say for whom one waits, and when to say it again
 LOOK_AHEAD = 3  # windows: more than a coordinator grants before it has heard of the one before
 
 
@@ -61,14 +64,16 @@ class AgentSettings:
     """What an agent is given by the one who starts it; none of it is ever sent, but for id and endpoint."""
 
     agent: int
-    doors: Doors
+    doors: ConnectSettings
     randomness: Randomness
     data: Path | None = None
     agreement: Agreement | None = None
     trusted_code: str | None = None  # the `module:factory` that this party is willing to run
     observe: Path | None = None
     folder: Path | None = None  # where the agent keeps its own account of privacy
-    claims: Claims = field(default_factory=Claims)  # what the owner says of privacy, before the network does
+    claims: Claims = field(
+        default_factory=Claims
+    )  # what the owner says of privacy, before the network does
     seeded: bool = False  # the randomness can be made again by anyone who knows the seed
 
     @property
@@ -82,15 +87,17 @@ def run_agent(
 ) -> None:
     """Take part in one run, from Hello to the coordinator's Stop. Raises AgentError when it ends badly."""
     data = load_data(settings.data)
-    settle(
-        crowded=settings.doors.on_this_machine
+    tune_process(
+        shared_machine=settings.doors.on_this_machine
     )  # before ZeroMQ has threads, so that it holds for them, too
     with zmq.Context[zmq.Socket[bytes]]() as context:
-        carrier, control, advertised = open_doors(context, settings.doors, notify)
+        carrier, control, advertised = open_connections(context, settings.doors, notify)
         shell = _Shell(settings, data, carrier, control, notify, check_interrupts)
         try:
             control.send(Hello(settings.agent, advertised))
-            with np.errstate(all="ignore"):  # a state that overflows is found and named, not warned about
+            with np.errstate(
+                all="ignore"
+            ):  # a state that overflows is found and named, not warned about
                 shell.live()
         except AgentError as error:
             control.send(Failed(error.told, error.exit_code, shell.round))
@@ -122,7 +129,7 @@ class _Shell:
     participant: Participant | None = None
     trace: Trace | None = None
     spending: Spending | None = None
-    books: Books | None = None
+    books: PrivacyLog | None = None
     stop_reason: str = ""
 
     def __post_init__(self) -> None:
@@ -185,14 +192,16 @@ class _Shell:
             if self._next_word > NOTICED_SECONDS:
                 self._next_word = NOTICED_SECONDS
                 self.notify(f"going on, round {participant.round}")
-            if participant.round % window == 0 or (self.grant.last and participant.round == self.grant.until):
+            if participant.round % window == 0 or (
+                self.grant.last and participant.round == self.grant.until
+            ):
                 participant.check()
-                self._happens(Event.WINDOW_PLAYED)
+                self._happens(Trigger.WINDOW_PLAYED)
                 self._attend(0)
                 return
         if spending and allowed < self.grant.until:
             raise spending.refusal()
-        self._happens(Event.COMPLETED if self.grant.last else Event.GRANT_USED_UP)
+        self._happens(Trigger.COMPLETED if self.grant.last else Trigger.GRANT_USED_UP)
 
     def _idle(self) -> None:
         """No neighbour's message has come for a while: look around, and give up after the patience."""
@@ -202,7 +211,9 @@ class _Shell:
             raise _Left
         waited, whom = time.monotonic() - self._round_began, _names(self.participant.waiting_for)
         if waited > self.plan.patience + NEIGHBOUR_GRACE:
-            raise PeerError(f"{whom} sent nothing for round {self.participant.round} in {waited:.0f} s")
+            raise PeerError(
+                f"{whom} sent nothing for round {self.participant.round} in {waited:.0f} s"
+            )
         if waited > self._next_word:
             self._next_word = waited + REPEAT_SECONDS
             self.notify(f"waiting for {whom} (for {waited:.0f} s), round {self.participant.round}")
@@ -268,14 +279,22 @@ class _Shell:
         if again and self.participant and not self._over:
             self._note(f"{_names(sorted(again))} reconnected; sending the last rounds again")
             self.participant.send_again()
-        if self.phase is Phase.CONNECTING and self.plan and self._subscribed >= set(self.plan.endpoints):
-            self._happens(Event.CONNECTED)
+        if (
+            self.phase is Phase.CONNECTING
+            and self.plan
+            and self._subscribed >= set(self.plan.endpoints)
+        ):
+            self._happens(Trigger.CONNECTED)
 
     def _check_deadlines(self, now: float) -> None:
         silence, coordinator = now - self._heard, self.settings.doors.coordinator
         if self.plan is None or not self._ever_heard:
             if silence > self.settings.doors.patience:
-                keys = ", and are the keys those of the network file" if self.settings.doors.ring else ""
+                keys = (
+                    ", and are the keys those of the network file"
+                    if self.settings.doors.ring
+                    else ""
+                )
                 raise PeerError(
                     f"no word from the coordinator at {coordinator} for {silence:.0f} s; "
                     f"is it running, is the address right{keys}?"
@@ -293,7 +312,7 @@ class _Shell:
 
     # --- what is done -----------------------------------------------------------------------------
 
-    def _happens(self, event: Event) -> None:
+    def _happens(self, event: Trigger) -> None:
         self.phase, acts = step(self.phase, event)
         for act in acts:
             {
@@ -320,7 +339,9 @@ class _Shell:
         algorithm.check(objective.dimension)
         if 0.0 in algorithm.noise.scales:
             self.notify("NOT PRIVATE: some messages carry no noise (noise.s_x or noise.s_y is 0)")
-        x = start_point(parameters.get("start", ""), self.settings.randomness, (objective.dimension,))
+        x = start_point(
+            parameters.get("start", ""), self.settings.randomness, (objective.dimension,)
+        )
         if self.settings.observe:
             self.trace = Trace(self.settings.observe, algorithm.channels, objective.dimension)
         self.participant = Participant(
@@ -339,7 +360,7 @@ class _Shell:
         claims = self.settings.claims.before(Claims.of(self.plan.parameters.get("privacy", {})))
         self.spending = open_account(claims, algorithm, objective)
         if self.spending and self.settings.folder:
-            self.books = Books(self.settings.folder, self.spending)
+            self.books = PrivacyLog(self.settings.folder, self.spending)
 
     def _say_ready(self) -> None:
         self._say_spent()

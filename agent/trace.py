@@ -13,11 +13,10 @@ import time
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
-from agent.errors import FolderError
+from cpgt.agent.errors import FolderError
+from cpgt.wire.arrays import Floats
 
-Floats = NDArray[np.float64]
 ARRAYS = ("x", "y", "eta_y", "time")
 HEADER = "trace.shape"
 
@@ -61,7 +60,9 @@ def pack(folder: Path) -> None:
         raw = np.fromfile(_raw(folder, name))
         width = 1 if name == "time" else dimension
         arrays[name] = raw[: len(raw) // width * width].reshape(-1, width)
-    rounds = min(len(arrays[name]) - (name != "eta_y") for name in ARRAYS[: 1 if channels == 1 else 3])
+    rounds = min(
+        len(arrays[name]) - (name != "eta_y") for name in ARRAYS[: 1 if channels == 1 else 3]
+    )
     kept = {name: array[: rounds + (name != "eta_y")] for name, array in arrays.items()}
     np.savez(folder / "trace.npz", allow_pickle=False, **kept)
     for name in ARRAYS:

@@ -13,11 +13,11 @@ from typing import Any, NamedTuple
 
 import psutil
 
-from agent.short import COMPILED
 from bench.codec import encoding, folding
 from bench.curve import curve
 from bench.lockstep import measure
 from bench.star import star
+from cpgt.agent.compiled import COMPILED
 
 REPEATS = 7
 
@@ -27,7 +27,17 @@ def run(*overrides: str, watch: bool = False) -> tuple[dict[str, Any], Usage | N
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "run"
         flags = [word for override in overrides for word in ("--set", override)]
-        command = [sys.executable, "-m", "cpgt", "run", "paper", "--no-compare", "--quiet", "--out", str(out)]
+        command = [
+            sys.executable,
+            "-m",
+            "cpgt",
+            "run",
+            "paper",
+            "--no-compare",
+            "--quiet",
+            "--out",
+            str(out),
+        ]
         with subprocess.Popen([*command, *flags]) as process:
             usage = measure_usage(process.pid, out) if watch else None
         if process.returncode:
@@ -60,14 +70,26 @@ def measure_usage(parent: int, out: Path) -> Usage:
 
 
 def yardstick() -> None:
-    print("Six agents, the paper's graph, d = 10: bare XPUB/SUB + msgpack, and CPGT (2-bit quantizer, noise)")
-    print("  compiled core" if COMPILED else "  NO compiled core: it was installed without a C compiler")
+    print(
+        "Six agents, the paper's graph, d = 10: bare XPUB/SUB + msgpack, and CPGT (2-bit quantizer, noise)"
+    )
+    print(
+        "  compiled core"
+        if COMPILED
+        else "  NO compiled core: it was installed without a C compiler"
+    )
     ratios = []
     for i in range(REPEATS):
-        before, ours, after = measure(5000), run("rounds=6000")[0]["rounds_per_second"], measure(5000)
+        before, ours, after = (
+            measure(5000),
+            run("rounds=6000")[0]["rounds_per_second"],
+            measure(5000),
+        )
         bare = (before + after) / 2
         ratios.append(ours / bare)
-        print(f"  {i + 1}: bare {bare:6.0f} rounds/s   cpgt {ours:6.0f} rounds/s   ratio {ratios[-1]:.3f}")
+        print(
+            f"  {i + 1}: bare {bare:6.0f} rounds/s   cpgt {ours:6.0f} rounds/s   ratio {ratios[-1]:.3f}"
+        )
     middle, low, high = statistics.median(ratios), min(ratios), max(ratios)
     print(f"  ratio, median of {REPEATS}: {middle:.3f} (lowest {low:.3f}, highest {high:.3f})")
     _, usage = run("rounds=20000", watch=True)  # they last longer than the readings take
@@ -79,7 +101,10 @@ def yardstick() -> None:
 def dimensions() -> None:
     print("Six agents, the paper's graph, growing d (f_i and gamma scaled so that it converges)")
     for dimension, rounds in ((10, 4000), (1_000, 2000), (100_000, 60)):
-        tame = (f"objective.scale={10 / dimension / 36}", f"algorithm.gamma={min(0.2, 2 / dimension)}")
+        tame = (
+            f"objective.scale={10 / dimension / 36}",
+            f"algorithm.gamma={min(0.2, 2 / dimension)}",
+        )
         data = (f"synthetic.dimension={dimension}", "synthetic.rows=6")
         speed = run(f"rounds={rounds}", "window=20", *tame, *data)[0]["rounds_per_second"]
         print(f"  d = {dimension:7,}: {speed:8.1f} rounds/s")

@@ -8,14 +8,17 @@ from functools import partial
 
 import numpy as np
 
-from agent.compressors import Quantizer
-from agent.machine import keep_memory
-from agent.randomness import Label, Randomness, fresh_secret, unit_uniform
-from wire.payloads import decode, encode
-from wire.vectors import Floats, Quantized
+from cpgt.agent.compressors import Quantizer
+from cpgt.agent.privacy.randomness import Label, Randomness, fresh_secret, unit_uniform
+from cpgt.agent.tuning import keep_memory
+from cpgt.wire.arrays import Floats
+from cpgt.wire.payloads import decode, encode
+from cpgt.wire.vectors import Quantized
 
 CHANNELS = 2
-MIXING = np.array([[0.2], [0.0]])  # how a neighbour's message enters: into the pull, not into the reference
+MIXING = np.array(
+    [[0.2], [0.0]]
+)  # how a neighbour's message enters: into the pull, not into the reference
 
 
 def seconds(action: Callable[[], object], least: float = 0.3) -> float:
@@ -30,7 +33,9 @@ def seconds(action: Callable[[], object], least: float = 0.3) -> float:
 
 
 def encoding() -> None:
-    print("Quantizing (drawing the dither, and rounding), encoding, and decoding with folding, both channels")
+    print(
+        "Quantizing (drawing the dither, and rounding), encoding, and decoding with folding, both channels"
+    )
     print(
         "         d  bits   quantize   (rounding)   encode   encode/quantize   decode+fold   non-zero   bytes"
     )
@@ -70,7 +75,9 @@ def _decode_and_fold(payload: bytes, totals: Floats) -> None:
 
 
 def folding() -> None:
-    print("Decoding and folding a neighbour's message at d = 1,000,000: time follows what is not zero")
+    print(
+        "Decoding and folding a neighbour's message at d = 1,000,000: time follows what is not zero"
+    )
     dimension, first = 1_000_000, None
     totals = np.zeros((2, 1, dimension))
     rng = np.random.default_rng(1)

@@ -25,7 +25,9 @@ def curve() -> None:
                 stdout=subprocess.DEVNULL,
             )
         for i in range(REPEATS):
-            plain, secured = (_run(Path(folder), f"{i}-{keys}", keys=keys) for keys in (False, True))
+            plain, secured = (
+                _run(Path(folder), f"{i}-{keys}", keys=keys) for keys in (False, True)
+            )
             ratios.append(secured["rounds_per_second"] / plain["rounds_per_second"])
             print(
                 f"  {i + 1}: plain {plain['rounds_per_second']:6.0f} rounds/s   "
@@ -34,7 +36,9 @@ def curve() -> None:
     print(f"  ratio, median of {REPEATS}: {statistics.median(ratios):.3f}")
     for name, summary in (("plain", plain), ("CURVE", secured)):
         sizes = summary["bytes"]["per_round"]
-        line = "   ".join(f"{layer} {sizes[layer]:7.1f}" for layer in ("message", "zmtp", "tcp", "link"))
+        line = "   ".join(
+            f"{layer} {sizes[layer]:7.1f}" for layer in ("message", "zmtp", "tcp", "link")
+        )
         print(f"  bytes a round, all edges, {name}:   {line}")
 
 

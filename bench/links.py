@@ -18,14 +18,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from agent.objectives import Objective
 from cpgt import Network, load_network
-from cpgt.bandwidth.contenders import GAMMAS, STEPS, rounds_to, tuned, uncompressed
-from cpgt.launch import agent_folder
-from cpgt.plots import figure, look
-from cpgt.problem import Floats, build_objectives, solve
-from cpgt.processes import read_run
-from cpgt.summary import read_summary
+from cpgt.agent.objectives import Objective
+from cpgt.configuration.data import build_objectives
+from cpgt.results.figures import figure, look
+from cpgt.results.optimum import solve
+from cpgt.results.summary import read_summary
+from cpgt.runs.launch import agent_folder
+from cpgt.runs.observed import read_run
+from cpgt.studies.bandwidth.contenders import GAMMAS, STEPS, rounds_to, tuned, uncompressed
+from cpgt.wire.arrays import Floats
 from tests.system.hosts import Hosts
 
 RATE, TARGET, SEED = "1mbit", 1e-6, 1
@@ -83,7 +85,18 @@ def play(hosts: Hosts, network: Network, folder: Path, out: Path) -> None:
         finish([cpgt(folder, *made, "given.toml", "--out", "parties")], folder)
     key = parties / "coordinator" / "private.key"
     started = [
-        cpgt(folder, "coordinator", file, "--bind", endpoint, "--key", key, "--out", out, on=hosts.on(0))
+        cpgt(
+            folder,
+            "coordinator",
+            file,
+            "--bind",
+            endpoint,
+            "--key",
+            key,
+            "--out",
+            out,
+            on=hosts.on(0),
+        )
     ]
     for agent in network.agents:
         own = parties / str(agent)
@@ -114,7 +127,12 @@ def draw(shown: Sequence[Timed]) -> None:
     note = "Six agents on hosts of their own behind links of 1 Mbit/s, CURVE, d = 1,000; `make bench-links`"
     with figure(FIGURES, "links", note=note, kinds=("png",)) as (axes,):
         for i, one in enumerate(shown):
-            axes.loglog(one.seconds[1:], one.residual[1:], label=f"{one.label}: {one.total:.0f} s", **look(i))
+            axes.loglog(
+                one.seconds[1:],
+                one.residual[1:],
+                label=f"{one.label}: {one.total:.0f} s",
+                **look(i),
+            )
         axes.axhline(TARGET, color="0.6", linewidth=0.8)
         axes.set(xlabel="seconds", ylabel="relative residual")
         axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0))
@@ -128,11 +146,15 @@ def main() -> None:
     extra = best_extra(objectives, alpha)
     print(f"Six agents, links of 1 Mbit/s, d = 1,000: seconds to a relative residual of {TARGET:g}")
     with Hosts(1 + len(network.agents), rate=RATE) as hosts:
-        ours = [timed(hosts, "gradient tracking, 4 bits", network, objectives) for _ in range(REPEATS)]
+        ours = [
+            timed(hosts, "gradient tracking, 4 bits", network, objectives) for _ in range(REPEATS)
+        ]
         middle = sorted(ours, key=lambda one: one.total)[REPEATS // 2]
         others = [
             timed(hosts, f"uncompressed (alpha {alpha:.3g}, gamma {gamma:g})", best, objectives),
-            timed(hosts, f"EXTRA, uncompressed (alpha {extra.algorithm.alpha:.3g})", extra, objectives),
+            timed(
+                hosts, f"EXTRA, uncompressed (alpha {extra.algorithm.alpha:.3g})", extra, objectives
+            ),
         ]
     for one in (middle, *others):
         print(

@@ -13,7 +13,7 @@ import time
 import msgpack
 import zmq
 
-from topologies import build_graph
+from cpgt.topologies import build_graph
 
 PAYLOAD = bytes(16)  # as long as CPGT's own with the 2-bit quantizer at d = 10
 
@@ -36,7 +36,9 @@ def main(agent: int, rounds: int) -> None:
     context.destroy(linger=0)
 
 
-def _rounds(agent: int, rounds: int, degree: int, out: zmq.Socket[bytes], into: zmq.Socket[bytes]) -> float:
+def _rounds(
+    agent: int, rounds: int, degree: int, out: zmq.Socket[bytes], into: zmq.Socket[bytes]
+) -> float:
     begin, early = time.perf_counter(), 0
     for k in range(rounds):
         out.send(msgpack.packb((agent, k, PAYLOAD)))

@@ -10,12 +10,11 @@ import math
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
-from agent.compressors import Quantizer, TopK
-from wire.payloads import encode
+from cpgt.agent.compressors import Quantizer, TopK
+from cpgt.wire.arrays import Floats
+from cpgt.wire.payloads import encode
 
-Floats = NDArray[np.float64]
 DIMENSIONS = (10, 1000, 100_000)
 VALUE_BITS = {"float64": 64, "float32": 32, "float16": 16}
 
@@ -37,7 +36,9 @@ KINDS: dict[str, Callable[[np.random.Generator, int], Floats]] = {
     "sparse, 1 %": _sparse,
     "sorted": lambda rng, d: np.sort(rng.standard_normal(d)),
     "sorted sparse": lambda rng, d: np.sort(np.abs(_sparse(rng, d))),
-    "every other large": lambda rng, d: rng.standard_normal(d) * np.where(np.arange(d) % 2, 1.0, 100.0),
+    "every other large": lambda rng, d: (
+        rng.standard_normal(d) * np.where(np.arange(d) % 2, 1.0, 100.0)
+    ),
     "blocks": lambda rng, d: rng.standard_normal(d) * _block_sizes(rng, d),
     "constant": lambda _, d: np.ones(d),
 }
@@ -65,7 +66,9 @@ def quantized_sizes(kind: str, d: int, bits: int, seed: int = 1) -> tuple[float,
 def top_sizes(d: int, k: int, values: str, seed: int = 1) -> tuple[float, float]:
     """Bytes a channel, in a payload of two: of positions and values at the least, and really."""
     v = np.random.default_rng(seed).standard_normal((2, d))
-    return (subset_bits(d, k) + k * VALUE_BITS[values]) / 8, len(encode(TopK(k, values).compress(v, v))) / 2
+    return (subset_bits(d, k) + k * VALUE_BITS[values]) / 8, len(
+        encode(TopK(k, values).compress(v, v))
+    ) / 2
 
 
 def main() -> None:
@@ -74,7 +77,9 @@ def main() -> None:
         for kind in KINDS:
             for bits in (2, 4, 8):
                 least, sent = quantized_sizes(kind, d, bits)
-                print(f"{kind:18} {d:7} {bits:3} {least:11.1f} {sent:10.1f} {_over(least, sent):>8}")
+                print(
+                    f"{kind:18} {d:7} {bits:3} {least:11.1f} {sent:10.1f} {_over(least, sent):>8}"
+                )
     print(f"\n{'top-k, values':18} {'d':>7} {'k':>5} {'least, B':>9} {'sent, B':>10} {'over':>8}")
     for d in DIMENSIONS:
         k = max(2, d // 100)

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from wire.carriers import topics
-from wire.kernel import Counts
-from wire.sizes import publisher_handshake, subscriber_handshake
+from cpgt.wire.carriers import topics
+from cpgt.wire.kernel import Counts
+from cpgt.wire.sizes import publisher_handshake, subscriber_handshake
 
 
 @dataclass

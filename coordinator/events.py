@@ -5,19 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from wire.messages import Control, FromAgent, Report, Spent
+from cpgt.wire.messages import Control, FromAgent, Report, Spent
 
 # What can happen.
 
 
 @dataclass(frozen=True)
-class Heard:
+class Received:
     connection: bytes
     message: FromAgent
 
 
 @dataclass(frozen=True)
-class Garbled:
+class Invalid:
     """A known agent, or a stranger, sent something that is not in the protocol."""
 
     connection: bytes
@@ -41,19 +41,19 @@ class Tick:
     pass
 
 
-Happening: TypeAlias = Heard | Garbled | Exited | Interrupted | Tick
+Event: TypeAlias = Received | Invalid | Exited | Interrupted | Tick
 
 # What is to be done.
 
 
 @dataclass(frozen=True)
-class Say:
+class Send:
     connection: bytes
     message: Control
 
 
 @dataclass(frozen=True)
-class Note:
+class Log:
     text: str
 
 
@@ -69,4 +69,4 @@ class RecordSpent:
     spent: Spent
 
 
-Instruction: TypeAlias = Say | Note | Record | RecordSpent
+Instruction: TypeAlias = Send | Log | Record | RecordSpent

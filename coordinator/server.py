@@ -11,28 +11,28 @@ from types import FrameType
 
 import zmq
 
-from coordinator.errors import RunError
-from coordinator.events import (
+from cpgt.coordinator.errors import RunError
+from cpgt.coordinator.events import (
+    Event,
     Exited,
-    Garbled,
-    Happening,
-    Heard,
     Instruction,
     Interrupted,
-    Note,
+    Invalid,
+    Log,
+    Received,
     Record,
     RecordSpent,
-    Say,
+    Send,
     Tick,
 )
-from coordinator.ledger import Ledger
-from coordinator.session import BAD_INPUT, Phase, Session, SessionSettings
-from coordinator.supervisor import Supervisor
-from wire.addresses import check_plain, parse
-from wire.control import ControlServer, Received
-from wire.errors import ProtocolError, WireError
-from wire.keys import Ring
-from wire.messages import Failed, Finished, Hello, Ready, Report, Spent, Status
+from cpgt.coordinator.session import BAD_INPUT, Phase, Session, SessionSettings
+from cpgt.coordinator.supervisor import Supervisor
+from cpgt.coordinator.traffic_log import TrafficLog
+from cpgt.wire.addresses import check_plain, parse
+from cpgt.wire.control import ControlServer, Incoming
+from cpgt.wire.errors import ProtocolError, WireError
+from cpgt.wire.keys import Ring
+from cpgt.wire.messages import Failed, Finished, Hello, Ready, Report, Spent, Status
 
 POLL_MS = 100
 PROGRESS_SECONDS = 0.25
@@ -46,13 +46,15 @@ class Hooks:
     """What the one who runs the coordinator wants to be told."""
 
     notify: Callable[[str], None]
-    progress: Callable[[Session, Ledger], None]
+    progress: Callable[[Session, TrafficLog], None]
     listening: Callable[[str, Supervisor], None]  # at this endpoint; the moment to start agents
-    spent: Callable[[int, Spent], None] = lambda _agent, _spent: None  # what an agent says of its privacy
+    spent: Callable[[int, Spent], None] = lambda _agent, _spent: (
+        None
+    )  # what an agent says of its privacy
 
 
 @dataclass(frozen=True)
-class Door:
+class ListenAddress:
     """Where agents come to, and the keys by which they are known."""
 
     bind: str
@@ -60,7 +62,9 @@ class Door:
     plain: bool = False  # it is all right that everybody on the way can read and join
 
 
-def coordinate(settings: SessionSettings, door: Door, ledger: Ledger, hooks: Hooks) -> Session:
+def coordinate(
+    settings: SessionSettings, door: ListenAddress, ledger: TrafficLog, hooks: Hooks
+) -> Session:
     """Run one session to its end, good or bad; the session says which."""
     supervisor = Supervisor()
     with zmq.Context[zmq.Socket[bytes]]() as context, _interrupts() as interrupted:
@@ -92,7 +96,7 @@ def _serve(
     settings: SessionSettings,
     server: ControlServer,
     supervisor: Supervisor,
-    ledger: Ledger,
+    ledger: TrafficLog,
     hooks: Hooks,
     interrupted: Callable[[], bool],
 ) -> Session:
@@ -101,7 +105,9 @@ def _serve(
     while session.phase is not Phase.DONE:
         happenings = [_heard(received) for received in _drain(server)]
         now = time.monotonic()
-        if now - looked > POLL_MS / 1000:  # not for every message: it asks the kernel about each child
+        if (
+            now - looked > POLL_MS / 1000
+        ):  # not for every message: it asks the kernel about each child
             looked = now
             happenings += [Exited(*gone) for gone in supervisor.exits()]
             happenings += [Interrupted()] if interrupted() else []
@@ -109,7 +115,7 @@ def _serve(
             for line in server.turned_away():
                 hooks.notify(line)
         for happening in happenings:
-            for instruction in session.happens(happening, now):
+            for instruction in session.handle(happening, now):
                 _carry_out(instruction, server, ledger, hooks)
         if now - shown > PROGRESS_SECONDS:
             shown = now
@@ -122,13 +128,19 @@ def _serve(
 def _see_off(session: Session, server: ControlServer, notify: Callable[[str], None]) -> None:
     """Not leave before everybody knows that it is over: one that is cut off just now would wait in vain."""
     failure, patience = session.failure, session.settings.patience
-    awaited = [m.connection for agent, m in session.members.items() if not failure or agent != failure.agent]
+    awaited = [
+        m.connection
+        for agent, m in session.members.items()
+        if not failure or agent != failure.agent
+    ]
     if not server.settle(awaited, FAREWELL_SECONDS) and not failure:
-        notify(f"the run is over, but not all agents say that they know; waiting for {patience:g} s at most")
+        notify(
+            f"the run is over, but not all agents say that they know; waiting for {patience:g} s at most"
+        )
         server.settle(awaited, patience)
 
 
-def _drain(server: ControlServer) -> Iterator[Received]:
+def _drain(server: ControlServer) -> Iterator[Incoming]:
     """Everything that has come; waits only for the first."""
     received = server.receive(POLL_MS)
     while received is not None:
@@ -136,26 +148,30 @@ def _drain(server: ControlServer) -> Iterator[Received]:
         received = server.receive(0)
 
 
-def _heard(received: Received) -> Happening:
+def _heard(received: Incoming) -> Event:
     connection, message, owner = received
     if isinstance(message, ProtocolError):
-        return Garbled(connection, str(message))
+        return Invalid(connection, str(message))
     if not isinstance(message, FROM_AGENTS):
-        return Garbled(connection, f"{type(message).__name__} is not an agent's to say")
+        return Invalid(connection, f"{type(message).__name__} is not an agent's to say")
     if isinstance(message, Hello) and owner not in (None, message.agent):
-        return Garbled(connection, f"it says that it is agent {message.agent}, with the key of agent {owner}")
-    return Heard(connection, message)
+        return Invalid(
+            connection, f"it says that it is agent {message.agent}, with the key of agent {owner}"
+        )
+    return Received(connection, message)
 
 
-def _carry_out(instruction: Instruction, server: ControlServer, ledger: Ledger, hooks: Hooks) -> None:
+def _carry_out(
+    instruction: Instruction, server: ControlServer, ledger: TrafficLog, hooks: Hooks
+) -> None:
     match instruction:
-        case Say(connection, message):
+        case Send(connection, message):
             server.send(connection, message)
         case Record(agent, report):
             ledger.record(agent, report)
         case RecordSpent(agent, spent):
             hooks.spent(agent, spent)
-        case Note(text):
+        case Log(text):
             hooks.notify(text)
 
 

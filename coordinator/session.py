@@ -11,21 +11,21 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import Any
 
-from coordinator.events import (
+from cpgt.coordinator.events import (
+    Event,
     Exited,
-    Garbled,
-    Happening,
-    Heard,
     Instruction,
     Interrupted,
-    Note,
+    Invalid,
+    Log,
+    Received,
     Record,
     RecordSpent,
-    Say,
+    Send,
     Tick,
 )
-from coordinator.vigil import NOTICED_SECONDS, Vigil
-from wire.messages import (
+from cpgt.coordinator.wait_notices import NOTICED_SECONDS, WaitNotices
+from cpgt.wire.messages import (
     Control,
     Failed,
     Finished,
@@ -55,7 +55,9 @@ class Phase(Enum):
     GATHERING = auto()
     PREPARING = auto()
     RUNNING = auto()
-    TALLYING = auto()  # all rounds are played, and nobody leaves before the kernel's bytes are counted
+    TALLYING = (
+        auto()
+    )  # all rounds are played, and nobody leaves before the kernel's bytes are counted
     STOPPING = auto()
     DONE = auto()
 
@@ -110,32 +112,34 @@ class Session:
         self.ended: float | None = None
         self.dimension: int | None = None
         self.grant = Grant(settings.rounds, True)
-        self.rounds = settings.rounds  # or fewer, if an agent's privacy budget does not last so long
+        self.rounds = (
+            settings.rounds
+        )  # or fewer, if an agent's privacy budget does not last so long
         self.limited_by: int | None = None
         self.change: float | None = None  # the longest last message of the newest complete window
         self._changes: dict[int, list[float]] = {}
         self._began = self._pulsed = now
         self._absent = dict.fromkeys(settings.weights, now)  # since when
-        self._vigil = Vigil()
+        self._vigil = WaitNotices()
         self._deadline = float("inf")
         self._out: list[Instruction] = []
 
     # --- for whoever drives it --------------------------------------------------------------------
 
-    def happens(self, what: Happening, now: float) -> list[Instruction]:
+    def handle(self, what: Event, now: float) -> list[Instruction]:
         self._out = []
         self._now = now
         if self.phase is Phase.DONE:
             return []
         match what:
-            case Heard(connection, Hello() as hello):
+            case Received(connection, Hello() as hello):
                 self._hello(connection, hello)
-            case Heard(connection, message):
+            case Received(connection, message):
                 agent = self._agent_of(connection)
                 if agent is not None:  # one that was refused or dropped has nothing more to say
                     self.members[agent].heard = now
                     self._dispatch(agent, message)
-            case Garbled(connection, problem):
+            case Invalid(connection, problem):
                 self._garbled(connection, problem)
             case Exited():
                 self._exited(what)
@@ -165,21 +169,25 @@ class Session:
         handler = TABLE.get((self.phase, type(message)))
         if handler is None:
             what, phase = type(message).__name__, self.phase.name.lower()
-            self._fail(Failure(f"agent {agent} said {what} while the run was {phase}", PEER_FAILED, agent))
+            self._fail(
+                Failure(f"agent {agent} said {what} while the run was {phase}", PEER_FAILED, agent)
+            )
         else:
             handler(self, agent, message)
 
     def _hello(self, connection: bytes, hello: Hello) -> None:
         refusal = self._refusal(hello.agent, connection)
         if refusal:
-            self._out += [Say(connection, Refused(refusal)), Note(f"refused: {refusal}")]
+            self._out += [Send(connection, Refused(refusal)), Log(f"refused: {refusal}")]
             return
         self.members[hello.agent] = Member(connection, hello.endpoint, self._now)
-        self._out.append(Say(connection, Waiting(self.missing)))
-        self._out.append(Note(f"agent {hello.agent} is here ({hello.endpoint})"))
+        self._out.append(Send(connection, Waiting(self.missing)))
+        self._out.append(Log(f"agent {hello.agent} is here ({hello.endpoint})"))
         if not self.missing:
-            self.phase, self._vigil = Phase.PREPARING, Vigil()
-            self._out += [Say(member.connection, self._plan(a)) for a, member in self.members.items()]
+            self.phase, self._vigil = Phase.PREPARING, WaitNotices()
+            self._out += [
+                Send(member.connection, self._plan(a)) for a, member in self.members.items()
+            ]
 
     def _refusal(self, agent: int, connection: bytes) -> str:
         agents, before = self.settings.weights, self._agent_of(connection)
@@ -189,7 +197,9 @@ class Session:
             return f"this network has agents 1..{len(agents)}; there is no agent {agent}"
         if agent in self.members:
             where = self.members[agent].endpoint
-            return f"agent {agent} is here already, at {where}; every agent needs a number of its own"
+            return (
+                f"agent {agent} is here already, at {where}; every agent needs a number of its own"
+            )
         return ""
 
     def _plan(self, agent: int) -> Plan:
@@ -212,7 +222,9 @@ class Session:
             message.not_private,
         )
         if message.not_private:
-            self._out.append(Note(f"NOT PRIVATE: agent {agent} is {' and '.join(message.not_private)}"))
+            self._out.append(
+                Log(f"NOT PRIVATE: agent {agent} is {' and '.join(message.not_private)}")
+            )
         dimensions = {a: m.dimension for a, m in sorted(self.members.items())}
         if None in dimensions.values():
             return  # judged when all are known, so that the same two are named every time
@@ -233,10 +245,13 @@ class Session:
         member.epsilon = spent.epsilon[-1] if spent.epsilon else member.epsilon
         self._out.append(RecordSpent(agent, spent))
         granted = self.grant.until if self.phase is Phase.RUNNING else 0
-        if self.phase is not Phase.STOPPING and granted <= (spent.rounds or self.rounds) < self.rounds:
+        if (
+            self.phase is not Phase.STOPPING
+            and granted <= (spent.rounds or self.rounds) < self.rounds
+        ):
             self.rounds, self.limited_by = spent.rounds or self.rounds, agent
             text = f"the run will end after {spent.rounds} rounds: {self.shortened}"
-            self._out.append(Note(text))
+            self._out.append(Log(text))
             self._tell_all(Notice(text))
 
     @property
@@ -258,7 +273,9 @@ class Session:
             self._fail(Failure(reason, PEER_FAILED, agent))
             return
         if self.phase is Phase.RUNNING and not self._is_window(report):
-            reason = f"agent {agent} reported {len(report.message_bytes)} rounds, which is not a window"
+            reason = (
+                f"agent {agent} reported {len(report.message_bytes)} rounds, which is not a window"
+            )
             self._fail(Failure(reason, PEER_FAILED, agent))
             return
         member.reported += len(report.message_bytes)
@@ -290,7 +307,7 @@ class Session:
 
     def _grant(self, grant: Grant) -> None:
         self.grant = grant
-        self._out += [Say(member.connection, grant) for member in self.members.values()]
+        self._out += [Send(member.connection, grant) for member in self.members.values()]
 
     def _status(self, agent: int, status: Status) -> None:
         member = self.members[agent]
@@ -331,11 +348,15 @@ class Session:
         self.members[agent].round = max(self.members[agent].round, failed.round)
         if self.phase is Phase.GATHERING and not self.settings.supervised:
             self._forget(agent)
-            self._out.append(Note(f"agent {agent} left: {failed.reason}; it may come back"))
+            self._out.append(Log(f"agent {agent} left: {failed.reason}; it may come back"))
         elif failed.exit_code == INTERRUPTED:
-            self._fail(Failure(f"agent {agent} was interrupted", INTERRUPTED, agent, asks_round=True))
+            self._fail(
+                Failure(f"agent {agent} was interrupted", INTERRUPTED, agent, asks_round=True)
+            )
         else:
-            self._fail(Failure(f"agent {agent}: {failed.reason}", failed.exit_code, agent, said=True))
+            self._fail(
+                Failure(f"agent {agent}: {failed.reason}", failed.exit_code, agent, said=True)
+            )
 
     def _ignore(self, agent: int, message: FromAgent) -> None:
         pass
@@ -345,7 +366,7 @@ class Session:
     def _garbled(self, connection: bytes, problem: str) -> None:
         agent = self._agent_of(connection)
         if agent is None:
-            self._out += [Say(connection, Refused(problem)), Note(f"refused a stranger: {problem}")]
+            self._out += [Send(connection, Refused(problem)), Log(f"refused a stranger: {problem}")]
         else:
             self._fail(Failure(f"agent {agent}: {problem}", PEER_FAILED, agent))
 
@@ -358,7 +379,9 @@ class Session:
             reason = exited.last_words or f"left with exit code {code}"
             self._fail(Failure(f"agent {agent}: {reason}", code, agent))
         elif agent not in self.members or not self.members[agent].finished:
-            self._fail(Failure(f"agent {agent} left before the end", PEER_FAILED, agent, asks_round=True))
+            self._fail(
+                Failure(f"agent {agent} left before the end", PEER_FAILED, agent, asks_round=True)
+            )
 
     def _tick(self) -> None:
         if self.phase is Phase.STOPPING:
@@ -372,7 +395,9 @@ class Session:
         if self.phase is Phase.GATHERING and self._now - self._began > self.settings.gather_seconds:
             names = ", ".join(map(str, self.missing))
             waited = f"{self.settings.gather_seconds:g} s"
-            self._fail(Failure(f"not all agents came within {waited}: still missing {names}", PEER_FAILED))
+            self._fail(
+                Failure(f"not all agents came within {waited}: still missing {names}", PEER_FAILED)
+            )
             return
         self._look_who_is_late()
         if self._now - self._pulsed >= PULSE_SECONDS:
@@ -382,7 +407,7 @@ class Session:
         how = f"agent {agent} has been silent for {self.settings.patience:g} s"
         if self.phase is Phase.GATHERING and not self.settings.supervised:
             self._forget(agent)
-            self._out.append(Note(f"{how}; it may come back"))
+            self._out.append(Log(f"{how}; it may come back"))
         else:
             self._fail(Failure(how, PEER_FAILED, agent, asks_round=self.phase is Phase.RUNNING))
 
@@ -396,7 +421,7 @@ class Session:
         where = f", round {self._reached(late)}" if self.phase is Phase.RUNNING else ""
         text = self._vigil.look(late, where, self._now)
         if text:
-            self._out.append(Note(text))
+            self._out.append(Log(text))
 
     def _late(self) -> dict[int, float]:
         """Those of whom nothing was heard for a while; if there are none, those whose messages do not reach a
@@ -405,7 +430,9 @@ class Session:
         silent = {agent: m.heard for agent, m in self.members.items() if m.heard < longest}
         stuck = [m for m in self.members.values() if m.waiting_for and m.waiting_since < longest]
         behind = min((m.round for m in stuck), default=0)
-        return silent or {p: m.waiting_since for m in stuck if m.round == behind for p in m.waiting_for}
+        return silent or {
+            p: m.waiting_since for m in stuck if m.round == behind for p in m.waiting_for
+        }
 
     def _reached(self, late: Collection[int]) -> int:
         """The round in which neighbours wait for them."""
@@ -419,7 +446,9 @@ class Session:
         elif self.phase is Phase.TALLYING:
             self._tell_all(Tally())
         elif self.phase is Phase.PREPARING:
-            self._tell_all(Waiting(sorted(a for a, m in self.members.items() if m.dimension is None)))
+            self._tell_all(
+                Waiting(sorted(a for a, m in self.members.items() if m.dimension is None))
+            )
         else:
             self._tell_all(Waiting(self.missing))
 
@@ -442,13 +471,16 @@ class Session:
         self.phase = Phase.DONE
         if self.failure and self.failure.agent in self.members:
             # its neighbours, who waited for it, know how far it came
-            gone, peers = self.members[self.failure.agent], self.settings.weights[self.failure.agent]
+            gone, peers = (
+                self.members[self.failure.agent],
+                self.settings.weights[self.failure.agent],
+            )
             gone.round = max(self.members[peer].round for peer in peers if peer in self.members)
             if self.failure.asks_round:
                 self.failure.reason += f" in round {gone.round}"
 
     def _tell_all(self, message: Control) -> None:
-        self._out += [Say(member.connection, message) for member in self.members.values()]
+        self._out += [Send(member.connection, message) for member in self.members.values()]
 
     def _agent_of(self, connection: bytes) -> int | None:
         return next((a for a, m in self.members.items() if m.connection == connection), None)

@@ -33,7 +33,9 @@ class Supervisor:
 
     def exits(self) -> list[Exit]:
         """Who has left since the last call."""
-        gone = {agent: code for agent, p in self._processes.items() if (code := p.poll()) is not None}
+        gone = {
+            agent: code for agent, p in self._processes.items() if (code := p.poll()) is not None
+        }
         for agent in gone:
             del self._processes[agent]
         return [Exit(agent, code, self.last_words(agent)) for agent, code in gone.items()]

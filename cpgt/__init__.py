@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from cpgt.local import Result, run
-    from cpgt.network import Network, NetworkError, load_network, parse_network
+    from cpgt.configuration.network import Network, NetworkError, load_network, parse_network
+    from cpgt.runs.in_process import Result, run
 
 __all__ = ["Network", "NetworkError", "Result", "load_network", "parse_network", "run"]
 
@@ -21,7 +21,7 @@ def __getattr__(name: str) -> Any:
     from importlib import import_module
 
     if name in ("run", "Result"):
-        return getattr(import_module("cpgt.local"), name)
+        return getattr(import_module("cpgt.runs.in_process"), name)
     if name in __all__:
-        return getattr(import_module("cpgt.network"), name)
+        return getattr(import_module("cpgt.configuration.network"), name)
     raise AttributeError(f"module 'cpgt' has no attribute {name!r}")

@@ -1,3 +1,3 @@
-from cpgt.cli import main
+from cpgt.commands.main import main
 
 main()

@@ -8,7 +8,7 @@ from typing import Any
 
 import networkx as nx
 
-from topologies.topology import Graph, TopologyError
+from cpgt.topologies.topology import Graph, TopologyError
 
 PAPER_EDGES = ((1, 2), (1, 4), (1, 6), (2, 3), (2, 5), (3, 4), (4, 5), (5, 6))
 

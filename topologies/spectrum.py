@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from topologies.topology import Topology
+from cpgt.topologies.topology import Topology
 
 
 @dataclass(frozen=True)

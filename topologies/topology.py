@@ -32,7 +32,9 @@ class Graph:
         unreached = set(range(1, self.agents + 1)) - self._reached_from_first()
         if unreached:
             names = ", ".join(map(str, sorted(unreached)))
-            raise TopologyError(f"the graph is not connected: no path from agent 1 to {names}; add edges")
+            raise TopologyError(
+                f"the graph is not connected: no path from agent 1 to {names}; add edges"
+            )
 
     def _edge(self, pair: Iterable[int]) -> tuple[int, int]:
         first, second = sorted(int(end) for end in pair)
@@ -99,7 +101,11 @@ class Topology:
         wrong = wrong if wrong.size else np.argwhere(W < 0)
         if wrong.size:
             i, j = wrong[0]
-            rule = "must be positive (an edge or the diagonal)" if wanted[i, j] else "must be 0 (no edge)"
+            rule = (
+                "must be positive (an edge or the diagonal)"
+                if wanted[i, j]
+                else "must be 0 (no edge)"
+            )
             raise TopologyError(f"W[{i + 1}, {j + 1}] = {W[i, j]:.6g} {rule}")
 
     def row(self, agent: int) -> dict[int, float]:

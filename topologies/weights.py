@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from topologies.topology import Graph, Topology, TopologyError
+from cpgt.topologies.topology import Graph, Topology, TopologyError
 
 
 def _with_diagonal(W: NDArray[np.float64]) -> NDArray[np.float64]:

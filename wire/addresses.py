@@ -7,7 +7,7 @@ import re
 import socket
 from typing import NamedTuple
 
-from wire.errors import WireError
+from cpgt.wire.errors import WireError
 
 ANY_PORT = "*"
 EVERYWHERE = ("*", "0.0.0.0", "::")  # binds to all addresses of a machine, and is none of them
@@ -18,7 +18,11 @@ class Endpoint(NamedTuple):
     port: str  # a number, or ANY_PORT
 
     def __str__(self) -> str:
-        return f"tcp://[{self.host}]:{self.port}" if ":" in self.host else f"tcp://{self.host}:{self.port}"
+        return (
+            f"tcp://[{self.host}]:{self.port}"
+            if ":" in self.host
+            else f"tcp://{self.host}:{self.port}"
+        )
 
     @property
     def everywhere(self) -> bool:
@@ -55,7 +59,10 @@ def looked_up(endpoint: Endpoint) -> Endpoint:
 
 def on_loopback(endpoint: Endpoint) -> bool:
     """Whether nobody but processes of this machine can be on the way."""
-    return not endpoint.everywhere and ipaddress.ip_address(resolve(endpoint.host).split("%")[0]).is_loopback
+    return (
+        not endpoint.everywhere
+        and ipaddress.ip_address(resolve(endpoint.host).split("%")[0]).is_loopback
+    )
 
 
 def route_to(endpoint: Endpoint) -> str:
@@ -64,10 +71,14 @@ def route_to(endpoint: Endpoint) -> str:
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     try:
         with socket.socket(family, socket.SOCK_DGRAM) as probe:
-            probe.connect((address, 9 if endpoint.port == ANY_PORT else int(endpoint.port)))  # sends nothing
+            probe.connect(
+                (address, 9 if endpoint.port == ANY_PORT else int(endpoint.port))
+            )  # sends nothing
             return str(probe.getsockname()[0])
     except OSError as error:
-        raise WireError(f"there is no way to {endpoint.host!r}: {(error.strerror or '').lower()}") from None
+        raise WireError(
+            f"there is no way to {endpoint.host!r}: {(error.strerror or '').lower()}"
+        ) from None
 
 
 def check_plain(endpoint: Endpoint, *, secured: bool, accepted: bool) -> None:

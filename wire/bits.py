@@ -7,7 +7,7 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from wire.errors import ProtocolError
+from cpgt.wire.errors import ProtocolError
 
 Whole = NDArray[np.int64]
 Bits = NDArray[np.uint8]

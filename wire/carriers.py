@@ -15,16 +15,20 @@ from typing import Protocol
 import zmq
 import zmq.backend
 
-from wire.errors import ProtocolError, WireError
-from wire.gate import Gate
-from wire.kernel import Ends
-from wire.keys import Ring
-from wire.sockets import bind, connect, open_socket
+from cpgt.wire.errors import ProtocolError, WireError
+from cpgt.wire.gate import Gate
+from cpgt.wire.kernel import Ends
+from cpgt.wire.keys import Ring
+from cpgt.wire.sockets import bind, connect, open_socket
 
 SUBSCRIBED, UNSUBSCRIBED = 1, 0
 EVERYTHING = b""
-NAME_PREFIX = b"\xc1"  # a byte that starts no msgpack value, so that no frame ever matches a name topic
-MONITOR_EVENT = struct.Struct("=Hi")  # event, value; pyzmq's own reader would load asyncio into every agent
+NAME_PREFIX = (
+    b"\xc1"  # a byte that starts no msgpack value, so that no frame ever matches a name topic
+)
+MONITOR_EVENT = struct.Struct(
+    "=Hi"
+)  # event, value; pyzmq's own reader would load asyncio into every agent
 LINGER_MS = 2000
 POLL_MS = 100
 
@@ -72,7 +76,9 @@ class ZmqCarrier:
         events = f"inproc://monitor-{id(self)}"
         self._in.monitor(events, zmq.EVENT_CONNECTED)
         self._monitor.connect(events)
-        self._send = partial(zmq.backend.Socket.send, self._out)  # without pyzmq's options, which cost time
+        self._send = partial(
+            zmq.backend.Socket.send, self._out
+        )  # without pyzmq's options, which cost time
         try:
             self.endpoint = bind(self._out, endpoint)
         except WireError:
@@ -107,7 +113,9 @@ class ZmqCarrier:
             if event[:1] == bytes((SUBSCRIBED,)) and event[1:2] == NAME_PREFIX:
                 if len(event) != 6:
                     raise ProtocolError("a subscriber with a malformed name")
-                found.append(int(frame.get("User-Id")) if self._gate else int.from_bytes(event[2:], "big"))
+                found.append(
+                    int(frame.get("User-Id")) if self._gate else int.from_bytes(event[2:], "big")
+                )
                 self._to.opened(found[-1], _descriptor(frame), _port(self.endpoint))
 
     def turned_away(self) -> list[str]:

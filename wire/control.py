@@ -14,18 +14,18 @@ from typing import NamedTuple
 
 import zmq
 
-from wire.errors import ProtocolError, WireError
-from wire.gate import Gate
-from wire.keys import Ring
-from wire.messages import Control, Refused, decode_control, encode_control
-from wire.reliable import Courier, Parts
-from wire.sockets import bind, connect, open_socket
+from cpgt.wire.errors import ProtocolError, WireError
+from cpgt.wire.gate import Gate
+from cpgt.wire.keys import Ring
+from cpgt.wire.messages import Control, Refused, decode_control, encode_control
+from cpgt.wire.reliable import Courier, Parts
+from cpgt.wire.sockets import bind, connect, open_socket
 
 LINGER_MS = 1000
 POLL_MS = 100
 
 
-class Received(NamedTuple):
+class Incoming(NamedTuple):
     """Who said what; or what is wrong with it: who sent rubbish is the caller's to judge."""
 
     connection: bytes
@@ -49,15 +49,15 @@ class ControlServer:
             self.close()
             raise
 
-    def receive(self, timeout_ms: int) -> Received | None:
+    def receive(self, timeout_ms: int) -> Incoming | None:
         for connection, *frames in _arriving(self._socket, timeout_ms):
             owner = int(frames[-1].get("User-Id")) if self._gate else None
             try:
                 body = self._hear(connection.bytes, [frame.bytes for frame in frames])
                 if body is not None:
-                    return Received(connection.bytes, decode_control(body), owner)
+                    return Incoming(connection.bytes, decode_control(body), owner)
             except ProtocolError as error:
-                return Received(connection.bytes, error, owner)
+                return Incoming(connection.bytes, error, owner)
         return None
 
     def _hear(self, connection: bytes, parts: Parts) -> bytes | None:
@@ -100,7 +100,9 @@ class ControlClient:
         self, context: zmq.Context[zmq.Socket[bytes]], endpoint: str, ring: Ring | None = None
     ) -> None:
         self._socket = open_socket(context, zmq.DEALER, LINGER_MS)
-        self._socket.set(zmq.ROUTING_ID, b"a" + secrets.token_bytes(8))  # a leading zero is ZeroMQ's own
+        self._socket.set(
+            zmq.ROUTING_ID, b"a" + secrets.token_bytes(8)
+        )  # a leading zero is ZeroMQ's own
         self._monitor = open_socket(context, zmq.PAIR, 0)
         events = f"inproc://control-{id(self)}"
         self._socket.monitor(events, zmq.EVENT_HANDSHAKE_SUCCEEDED)
@@ -137,7 +139,9 @@ class ControlClient:
 
     def close(self) -> None:
         if not self._socket.closed:
-            self._socket.send_multipart(self._courier.ask())  # says what has come: the other may leave, too
+            self._socket.send_multipart(
+                self._courier.ask()
+            )  # says what has come: the other may leave, too
         self._close()
 
     def _close(self) -> None:

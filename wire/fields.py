@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from wire.bits import Reader
-from wire.errors import ProtocolError, WireError
-from wire.vectors import Floats
+from cpgt.wire.arrays import Floats
+from cpgt.wire.bits import Reader
+from cpgt.wire.errors import ProtocolError, WireError
 
 
 def after_form(payload: bytes, form: int) -> Reader:

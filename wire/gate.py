@@ -17,9 +17,9 @@ from collections.abc import Mapping
 import zmq
 from zmq.utils import z85
 
-from wire.addresses import parse
-from wire.kernel import just_closed, peer_address
-from wire.keys import KeyPair
+from cpgt.wire.addresses import parse
+from cpgt.wire.kernel import just_closed, peer_address
+from cpgt.wire.keys import KeyPair
 
 ZAP_ENDPOINT, ZAP_VERSION = "inproc://zeromq.zap.01", b"1.0"
 HANDSHAKE_MS = 5000  # a connection that is no further by then is closed
@@ -43,7 +43,9 @@ class Gate:
         self._guests = {z85.decode(key): agent for agent, key in guests.items()}
         self._refused: Counter[tuple[str, str]] = Counter()  # (address, why) -> times
         self._told: dict[tuple[str, str], int] = {}
-        self._pending: dict[int, str] = {}  # addresses of those that have shown no key yet, by descriptor
+        self._pending: dict[
+            int, str
+        ] = {}  # addresses of those that have shown no key yet, by descriptor
         self._looked, self._seen = -math.inf, UNKNOWN
         name = f"inproc://gate-{id(self)}"
         self._zap, self._monitor = context.socket(zmq.REP), context.socket(zmq.PAIR)
@@ -55,7 +57,9 @@ class Gate:
         self._stop.connect(f"{name}-stop")
         listener.set(zmq.CURVE_SERVER, 1)
         listener.set(zmq.CURVE_SECRETKEY, own.secret.encode())
-        listener.set(zmq.ZAP_DOMAIN, b"cpgt")  # with the next line: if nobody answers here, nobody gets in
+        listener.set(
+            zmq.ZAP_DOMAIN, b"cpgt"
+        )  # with the next line: if nobody answers here, nobody gets in
         listener.set(zmq.ZAP_ENFORCE_DOMAIN, 1)
         listener.set(zmq.HANDSHAKE_IVL, HANDSHAKE_MS)
         listener.monitor(f"{name}-events", WATCHED)
@@ -75,7 +79,9 @@ class Gate:
             told = self._told.get((address, why), 0)
             if times >= max(1, 2 * told):
                 self._told[address, why] = times
-                lines.append(f"turned away {address}: {why}" + (f" ({times} times)" if times > 1 else ""))
+                lines.append(
+                    f"turned away {address}: {why}" + (f" ({times} times)" if times > 1 else "")
+                )
         return lines
 
     # --- in the thread ----------------------------------------------------------------------------
@@ -86,7 +92,9 @@ class Gate:
             poller.register(socket, zmq.POLLIN)
         while True:
             ready = dict(poller.poll())
-            while self._monitor.poll(0):  # before the request: that a connection came is told before its key
+            while self._monitor.poll(
+                0
+            ):  # before the request: that a connection came is told before its key
                 self._observe(*self._monitor.recv_multipart())
             if self._zap in ready:
                 self._zap.send_multipart(self._answer(self._zap.recv_multipart()))

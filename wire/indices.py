@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from wire.bits import Bits, Whole, from_bits, to_bits
-from wire.errors import ProtocolError
+from cpgt.wire.bits import Bits, Whole, from_bits, to_bits
+from cpgt.wire.errors import ProtocolError
 
 
 def encode_indices(positions: Whole, universe: int) -> bytes:
@@ -21,7 +21,11 @@ def encode_indices(positions: Whole, universe: int) -> bytes:
         positions = _complement(positions, universe)
     if len(positions) == 0:
         return b""
-    bits = _bitmap(positions, universe) if _mapped(len(positions), universe) else _gaps(positions, universe)
+    bits = (
+        _bitmap(positions, universe)
+        if _mapped(len(positions), universe)
+        else _gaps(positions, universe)
+    )
     return np.packbits(bits).tobytes()
 
 
@@ -39,7 +43,9 @@ def decode_indices(data: bytes, number: int, universe: int) -> Whole:
 
 def _read(data: bytes, number: int, universe: int) -> Whole:
     if number == 0 or len(data) > _most_bytes(number, universe):
-        return np.zeros(number + len(data), np.int64)  # of a length that is not asked for, unless both are 0
+        return np.zeros(
+            number + len(data), np.int64
+        )  # of a length that is not asked for, unless both are 0
     bits = np.unpackbits(np.frombuffer(data, np.uint8))
     if _mapped(number, universe):
         return np.flatnonzero(bits)

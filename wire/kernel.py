@@ -49,7 +49,9 @@ def header_size(options: int, *, ipv6: bool) -> int:
     """TCP/IP header of a segment in the middle of a connection. The first two carry some more options, and
     acknowledgements of what came out of order too; what the link itself adds is not in here."""
     return (
-        (IPV6_HEADER if ipv6 else IPV4_HEADER) + TCP_HEADER + (TIMESTAMPS_SIZE if options & TIMESTAMPS else 0)
+        (IPV6_HEADER if ipv6 else IPV4_HEADER)
+        + TCP_HEADER
+        + (TIMESTAMPS_SIZE if options & TIMESTAMPS else 0)
     )
 
 
@@ -105,7 +107,9 @@ def just_closed(port: int) -> list[str]:
 
 def _address(digits: str) -> str:
     """From the kernel's way of writing it: words of four bytes, each in the machine's own order."""
-    words = [int(digits[at : at + 8], 16).to_bytes(4, sys.byteorder) for at in range(0, len(digits), 8)]
+    words = [
+        int(digits[at : at + 8], 16).to_bytes(4, sys.byteorder) for at in range(0, len(digits), 8)
+    ]
     address = ipaddress.ip_address(b"".join(words))
     return str(getattr(address, "ipv4_mapped", None) or address)
 
@@ -166,5 +170,8 @@ class Ends:
             self._closed.setdefault(peer, []).append(self._open.pop(peer).counts)
 
     def _total(self, peer: int) -> list[int]:
-        parts = [*self._closed.get(peer, ()), *([self._open[peer].counts] if peer in self._open else [])]
+        parts = [
+            *self._closed.get(peer, ()),
+            *([self._open[peer].counts] if peer in self._open else []),
+        ]
         return [self._made[peer], *map(sum, list(zip(*parts, strict=True))[1:])]

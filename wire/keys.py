@@ -16,7 +16,7 @@ from pathlib import Path
 import zmq
 from zmq.utils import z85
 
-from wire.errors import WireError
+from cpgt.wire.errors import WireError
 
 KEY_BYTES, KEY_CHARACTERS = 32, 40
 

@@ -17,22 +17,23 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from wire.bits import Reader, Whole, from_bits, pack_length, to_bits
-from wire.errors import ProtocolError
-from wire.indices import decode_indices, encode_indices
-from wire.symbols import decode_symbols, encode_symbols
+from cpgt.wire.arrays import Floats
+from cpgt.wire.bits import Reader, Whole, from_bits, pack_length, to_bits
+from cpgt.wire.errors import ProtocolError
+from cpgt.wire.indices import decode_indices, encode_indices
+from cpgt.wire.symbols import decode_symbols, encode_symbols
 
 SYMBOLS, SPARSE, SIGNS = 64, 65, 66
 GAPS = 2  # more than the form without them
-SPARSE_BELOW = 1 / 16  # of all levels: from here on, the cost of reading a section follows what is not 0
+SPARSE_BELOW = (
+    1 / 16
+)  # of all levels: from here on, the cost of reading a section follows what is not 0
 FEW = 256  # signs, for which a model would cost more than it saves
 FEW_GAPS = 64  # the same for gaps
 SHORT_MODEL = 24  # bytes: gaps that would have to do with less are not worth the time to try
 LONG = 8192  # levels, from which on reading all of them takes longer than reading where they are
 MOST_WIDTH = 31
-Floats = NDArray[np.float64]
 
 
 class Part(NamedTuple):
@@ -63,7 +64,9 @@ def _or_plain(section: bytes, levels: Floats) -> bytes:
     width = _width(levels)
     if len(section) <= len(levels) * width // 8:
         return section
-    return bytes((width,)) + np.packbits(to_bits(_fold_sign(levels.astype(np.int64)), width)).tobytes()
+    return (
+        bytes((width,)) + np.packbits(to_bits(_fold_sign(levels.astype(np.int64)), width)).tobytes()
+    )
 
 
 def decode_levels(section: bytes, number: int, top: int) -> Part:

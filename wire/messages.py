@@ -18,8 +18,8 @@ from typing import Any, ClassVar, TypeAlias
 import msgpack
 import numpy as np
 
-from wire.errors import ProtocolError, WireError
-from wire.kernel import Counts
+from cpgt.wire.errors import ProtocolError, WireError
+from cpgt.wire.kernel import Counts
 
 VERSION = 4
 MAX_ROUND = 2**32
@@ -352,7 +352,9 @@ def _kernel_counts(name: str, counts: object) -> None:
         _whole(f"{name} key", peer, 0, 2**63)
         _whole_numbers(f"{name}[{peer}]", values)
         if len(values) != len(Counts._fields):
-            raise ProtocolError(f"{name}[{peer}] must be {len(Counts._fields)} numbers, not {len(values)}")
+            raise ProtocolError(
+                f"{name}[{peer}] must be {len(Counts._fields)} numbers, not {len(values)}"
+            )
 
 
 def _number(name: str, value: object) -> None:

@@ -11,9 +11,9 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from wire.bits import to_bits
-from wire.errors import ProtocolError
-from wire.vectors import Floats
+from cpgt.wire.arrays import Floats
+from cpgt.wire.bits import to_bits
+from cpgt.wire.errors import ProtocolError
 
 LEVELS_PER_BYTE = {1: 5, 2: 3, 3: 2}
 Bytes: TypeAlias = NDArray[np.uint8]

@@ -32,14 +32,14 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from wire.bits import Reader, Whole, pack_length
-from wire.errors import ProtocolError, WireError
-from wire.fields import after_form, received, sendable
-from wire.packing import Bytes, pack, packed_size, unpacker
-from wire.sparse import SPARSE_FORMS, decode_sparse, encode_sparse
-from wire.vectors import (
+from cpgt.wire.arrays import Floats
+from cpgt.wire.bits import Reader, Whole, pack_length
+from cpgt.wire.errors import ProtocolError, WireError
+from cpgt.wire.fields import after_form, received, sendable
+from cpgt.wire.packing import Bytes, pack, packed_size, unpacker
+from cpgt.wire.sparse import SPARSE_FORMS, decode_sparse, encode_sparse
+from cpgt.wire.vectors import (
     Dense,
-    Floats,
     Patch,
     Patched,
     Powers,
@@ -166,7 +166,9 @@ def _encode_quantized(vectors: Quantized) -> bytes:
 
 
 def _checked(scale: Scales, error: type[Exception]) -> Scales:
-    if max(scale.tobytes()[3::4]) < 127:  # their highest bytes, with the sign: nearly always, all is well
+    if (
+        max(scale.tobytes()[3::4]) < 127
+    ):  # their highest bytes, with the sign: nearly always, all is well
         return scale
     if not (scale.min() >= 0.0 and scale.max() < math.inf):  # false, too, for what is no number
         raise error("payload with a scale that is negative or not finite")
@@ -177,7 +179,9 @@ def _checked(scale: Scales, error: type[Exception]) -> Scales:
 
 
 def _encode_sections(levels: Floats) -> bytes:
-    from wire.levels import encode_levels  # its range coder is loaded only where vectors are long enough
+    from cpgt.wire.levels import (
+        encode_levels,
+    )  # its range coder is loaded only where vectors are long enough
 
     sections = [encode_levels(part) for part in _parts(levels)]
     *first, last = sections
@@ -188,9 +192,11 @@ def _parts(rows: Floats) -> Sequence[Floats]:
     return [rows.ravel()] if rows.shape[-1] < JOINT_BELOW else list(rows)
 
 
-def _read_sections(reader: Reader, channels: int, dimension: int, top: int) -> list[tuple[Any, Whole]]:
+def _read_sections(
+    reader: Reader, channels: int, dimension: int, top: int
+) -> list[tuple[Any, Whole]]:
     """Where levels are (a slice, or positions), and which, among all coordinates of the message."""
-    from wire.levels import decode_levels
+    from cpgt.wire.levels import decode_levels
 
     number, size = (1, channels * dimension) if dimension < JOINT_BELOW else (channels, dimension)
     found: list[tuple[Any, Whole]] = []
@@ -198,7 +204,9 @@ def _read_sections(reader: Reader, channels: int, dimension: int, top: int) -> l
         last = start + size == number * size
         section = reader.rest() if last else reader.take(reader.length())
         positions, levels = decode_levels(section, size, top)
-        found.append((slice(start, start + size) if positions is None else positions + start, levels))
+        found.append(
+            (slice(start, start + size) if positions is None else positions + start, levels)
+        )
     return found
 
 
@@ -228,7 +236,10 @@ def _read_quantized(
     else:
         parts = [(slice(None), _unpack_one(reader.rest(), bits, channels * dimension))]
     each = scale.astype(np.float64)
-    return [Patch(places, levels * _scale_at(each, places, bucket, dimension)) for places, levels in parts]
+    return [
+        Patch(places, levels * _scale_at(each, places, bucket, dimension))
+        for places, levels in parts
+    ]
 
 
 def _scale_at(scale: Floats, places: Any, bucket: int, dimension: int) -> Floats:
@@ -261,5 +272,7 @@ def _read_powers(reader: Reader, channels: int, dimension: int) -> list[Patch]:
     for places, levels in _read_sections(reader, channels, dimension, MOST_OCTAVES):
         where = np.arange(channels * dimension)[places] if isinstance(places, slice) else places
         highest = exponents[where // dimension] + 1
-        patches.append(Patch(places, np.ldexp(np.sign(levels).astype(np.float64), highest - np.abs(levels))))
+        patches.append(
+            Patch(places, np.ldexp(np.sign(levels).astype(np.float64), highest - np.abs(levels)))
+        )
     return patches

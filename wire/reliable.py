@@ -21,8 +21,8 @@ from typing import TypeAlias
 
 import msgpack
 
-from wire.errors import ProtocolError
-from wire.messages import VERSION, VersionError, unpack
+from cpgt.wire.errors import ProtocolError
+from cpgt.wire.messages import VERSION, VersionError, unpack
 
 Parts: TypeAlias = list[bytes]
 ASKING = 0
@@ -33,7 +33,9 @@ class Courier:
 
     def __init__(self) -> None:
         self._said = self._heard = 0
-        self._kept: deque[bytes] = deque()  # the last words said, as far as they are not acknowledged
+        self._kept: deque[bytes] = (
+            deque()
+        )  # the last words said, as far as they are not acknowledged
 
     @property
     def settled(self) -> bool:

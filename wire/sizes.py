@@ -14,7 +14,9 @@ GREETING = 10 + 2 + 20 + 1 + 31  # signature, version, mechanism, role, filler
 MAC, NONCE = 16, 8  # of each box of CURVE
 CURVE_MESSAGE = 1 + len("MESSAGE") + NONCE + MAC + 1  # the frame's own flags go into the box
 CURVE_HELLO, CURVE_WELCOME = 200, 168
-CURVE_INITIATE = 1 + len("INITIATE") + 96 + NONCE + MAC + 128  # cookie, and in the box: client key, vouch
+CURVE_INITIATE = (
+    1 + len("INITIATE") + 96 + NONCE + MAC + 128
+)  # cookie, and in the box: client key, vouch
 
 
 def zmtp_size(message_size: int, *, curve: bool = False) -> int:
@@ -38,7 +40,9 @@ def subscriber_handshake(topics: Iterable[bytes], *, curve: bool = False) -> int
         begin = zmtp_size(CURVE_HELLO) + zmtp_size(CURVE_INITIATE + properties)
     else:
         begin = _command(b"READY", properties)
-    return GREETING + begin + sum(_command(b"SUBSCRIBE", len(topic), curve=curve) for topic in topics)
+    return (
+        GREETING + begin + sum(_command(b"SUBSCRIBE", len(topic), curve=curve) for topic in topics)
+    )
 
 
 def _socket_type(name: bytes) -> int:

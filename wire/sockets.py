@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import zmq
 
-from wire.addresses import looked_up, parse, resolve
-from wire.errors import WireError
-from wire.keys import Ring
+from cpgt.wire.addresses import looked_up, parse, resolve
+from cpgt.wire.errors import WireError
+from cpgt.wire.keys import Ring
 
 # A connection over which nothing comes back any more is given up after DEAD_MS, and made again. The kernel
 # finds out, by probes that carry no byte, so that what ZeroMQ sends stays countable (docs/decisions/0016).
@@ -23,7 +23,9 @@ CONNECTIONS = {
 }
 
 
-def open_socket(context: zmq.Context[zmq.Socket[bytes]], kind: int, linger_ms: int) -> zmq.Socket[bytes]:
+def open_socket(
+    context: zmq.Context[zmq.Socket[bytes]], kind: int, linger_ms: int
+) -> zmq.Socket[bytes]:
     """A socket without queue limits (lock-step rounds bound the queues) that closes within `linger_ms`."""
     socket = context.socket(kind)
     socket.set_hwm(0)
@@ -45,7 +47,9 @@ def bind(socket: zmq.Socket[bytes], endpoint: str) -> str:
         raise WireError(f"cannot listen on {endpoint}: {error}") from None
     except zmq.ZMQError as error:
         advice = "choose another port" if error.errno == zmq.EADDRINUSE else "is the address right?"
-        raise WireError(f"cannot listen on {endpoint}: {error.strerror.lower()}; {advice}") from error
+        raise WireError(
+            f"cannot listen on {endpoint}: {error.strerror.lower()}; {advice}"
+        ) from error
     return socket.get(zmq.LAST_ENDPOINT).rstrip(b"\0").decode()  # type: ignore[union-attr]
 
 

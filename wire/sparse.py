@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wire.bits import Whole, pack_length
-from wire.errors import ProtocolError
-from wire.fields import after_form, received, sendable
-from wire.indices import decode_indices, encode_indices
-from wire.vectors import Floats, Sparse, sample
+from cpgt.wire.arrays import Floats
+from cpgt.wire.bits import Whole, pack_length
+from cpgt.wire.errors import ProtocolError
+from cpgt.wire.fields import after_form, received, sendable
+from cpgt.wire.indices import decode_indices, encode_indices
+from cpgt.wire.vectors import Sparse, sample
 
 SPARSE, SAMPLED = 1, 5
 FLOAT_TYPES = ("f8", "f4", "f2")

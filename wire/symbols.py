@@ -24,23 +24,27 @@ import constriction
 import numpy as np
 from numpy.typing import NDArray
 
-from wire.bits import Reader, Whole, from_bits, pack_length, to_bits
-from wire.errors import ProtocolError
+from cpgt.wire.arrays import Floats
+from cpgt.wire.bits import Reader, Whole, from_bits, pack_length, to_bits
+from cpgt.wire.errors import ProtocolError
 
 DIRECT = 32  # a power of 2
 MOST_TOKEN = 127
 SIGNS_APART = b"\x80"
 FEW = 4096  # numbers, for which a shorter model may save more than the signs cost
-SAMPLE = 16384  # numbers from which frequencies are taken, of many: counting all would save a few bytes
+SAMPLE = (
+    16384  # numbers from which frequencies are taken, of many: counting all would save a few bytes
+)
 UNSEEN = 0.1  # the count of tokens that are not in the sample
 ABSENT = 255
-Floats = NDArray[np.float64]
 OCTAVE = 8  # steps of a model's byte in an octave
 
 _ROOTS = [1.0, 0.9170040432046712, 0.8408964152537145, 0.7711054127039704,
           0.7071067811865476, 0.6484197773255048, 0.5946035575013605, 0.5452538663326288]  # fmt: skip
 # 2^(-byte / 8), from constants and exact steps: every machine has the same model
-WEIGHTS = np.array([_ROOTS[byte % OCTAVE] * 0.5 ** (byte // OCTAVE) for byte in range(ABSENT)] + [0.0])
+WEIGHTS = np.array(
+    [_ROOTS[byte % OCTAVE] * 0.5 ** (byte // OCTAVE) for byte in range(ABSENT)] + [0.0]
+)
 
 
 def encode_symbols(numbers: Floats) -> bytes:

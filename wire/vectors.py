@@ -13,7 +13,8 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-Floats: TypeAlias = NDArray[np.float64]
+from cpgt.wire.arrays import Floats
+
 Scales: TypeAlias = NDArray[np.float32]
 Whole: TypeAlias = NDArray[np.int64]
 
@@ -57,7 +58,9 @@ class Sparse(NamedTuple):
         flat = totals.reshape(len(totals), -1, self.dimension)  # a view: totals are contiguous
         rows = np.arange(flat.shape[1])[:, None]
         shape = (len(weights.T), flat.shape[1], -1)
-        messages = zip(weights.T, self.indices.reshape(shape), self.values.reshape(shape), strict=True)
+        messages = zip(
+            weights.T, self.indices.reshape(shape), self.values.reshape(shape), strict=True
+        )
         for weight, indices, values in messages:
             # indices are distinct within a row, so this adds each coordinate once
             flat[:, rows, indices] += weight[:, None, None] * values
@@ -97,7 +100,9 @@ class Powers(NamedTuple):
         Dense(self.dense()).fold(totals, weights)
 
     def dense(self) -> Floats:
-        return np.ldexp(np.sign(self.levels), self.exponents + 1 - np.abs(self.levels).astype(np.int64))
+        return np.ldexp(
+            np.sign(self.levels), self.exponents + 1 - np.abs(self.levels).astype(np.int64)
+        )
 
 
 class Patch(NamedTuple):

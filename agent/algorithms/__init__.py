@@ -1,8 +1,8 @@
 """Algorithms of one interface, a short file each: frozen parameters, and a separate state."""
 
-from agent.algorithms.algorithm import Algorithm, Limit, X, Y, start_point
-from agent.algorithms.cpgt import CPGT
-from agent.algorithms.registry import ALGORITHMS, COMPRESSORS, Family, build_algorithm
+from cpgt.agent.algorithms.algorithm import Algorithm, Limit, X, Y, start_point
+from cpgt.agent.algorithms.cpgt import CPGT
+from cpgt.agent.algorithms.registry import ALGORITHMS, COMPRESSORS, Family, build_algorithm
 
 __all__ = [
     "ALGORITHMS",

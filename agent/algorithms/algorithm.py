@@ -15,12 +15,13 @@ from typing import ClassVar, Generic, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 
-from agent.compressors import Compressor, Floats
-from agent.errors import InputError
-from agent.noise import Drawn, LaplaceNoise
-from agent.objectives import Objective
-from agent.randomness import Label, Randomness, Rounds, Source, unit_uniform
-from wire.vectors import Vectors
+from cpgt.agent.compressors import Compressor
+from cpgt.agent.errors import InputError
+from cpgt.agent.objectives import Objective
+from cpgt.agent.privacy.noise import Drawn, LaplaceNoise
+from cpgt.agent.privacy.randomness import Label, Randomness, Rounds, Source, unit_uniform
+from cpgt.wire.arrays import Floats
+from cpgt.wire.vectors import Vectors
 
 X, Y = 0, 1
 X_ROWS, Y_ROWS = (..., X, slice(None)), (..., Y, slice(None))
@@ -62,7 +63,9 @@ class Algorithm(ABC, Generic[State, Outgoing]):
     compressor: Compressor
     noise: LaplaceNoise
     channels: ClassVar[int] = 2
-    sends_differences: ClassVar[bool] = True  # to what the neighbours know already; otherwise x itself
+    sends_differences: ClassVar[bool] = (
+        True  # to what the neighbours know already; otherwise x itself
+    )
 
     def __post_init__(self) -> None:
         if not 0 < self.alpha < float("inf"):
@@ -91,7 +94,9 @@ class Algorithm(ABC, Generic[State, Outgoing]):
         """The message of round k, and whatever `absorb` needs to know of how it was made."""
 
     @abstractmethod
-    def absorb(self, state: State, outgoing: Outgoing, objective: Objective, stacks: Stacks) -> State:
+    def absorb(
+        self, state: State, outgoing: Outgoing, objective: Objective, stacks: Stacks
+    ) -> State:
         """The next state. `stacks` are all messages of the round as decoded, the agent's own among them, with
         their columns of `mixing`; their order matters for rounding only, so callers keep it fixed."""
 
@@ -111,7 +116,9 @@ class Algorithm(ABC, Generic[State, Outgoing]):
     def draws(self, words: Source, rounds: Rounds) -> Sequence[tuple[Drawn, Floats]]:
         """Noise and dither of several rounds. (A compressor that needs no dither does not look at it.)"""
         noise = self.noise.draw(words, rounds)
-        dither = unit_uniform(words(Label.DITHER)) if self.compressor.dithered else [n.z for n in noise]
+        dither = (
+            unit_uniform(words(Label.DITHER)) if self.compressor.dithered else [n.z for n in noise]
+        )
         return list(zip(noise, dither, strict=True))
 
 

@@ -18,13 +18,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from agent.algorithms.algorithm import X_ROWS, Y_ROWS, Stacks
-from agent.algorithms.schemes import PULL, REFERENCE, SendsDifferences, folded
-from agent.compressors import Floats
-from agent.errors import InputError
-from agent.objectives import Objective
-from agent.randomness import Randomness
-from wire.vectors import Vectors
+from cpgt.agent.algorithms.algorithm import X_ROWS, Y_ROWS, Stacks
+from cpgt.agent.algorithms.schemes import PULL, REFERENCE, SendsDifferences, folded
+from cpgt.agent.errors import InputError
+from cpgt.agent.objectives import Objective
+from cpgt.agent.privacy.randomness import Randomness
+from cpgt.wire.arrays import Floats
+from cpgt.wire.vectors import Vectors
 
 
 class State(NamedTuple):
@@ -60,7 +60,13 @@ class CompressedGradientTracking(SendsDifferences[State, Outgoing]):
         _, dither = randomness.draw(k, state.values.shape, self)
         return Outgoing(self.compressor.compress(state.values - state.shared[REFERENCE], dither))
 
-    def absorb(self, state: State, outgoing: Outgoing, objective: Objective, stacks: Stacks) -> State:  # noqa: ARG002
+    def absorb(
+        self,
+        state: State,
+        outgoing: Outgoing,  # noqa: ARG002  # the message is all there is of it
+        objective: Objective,
+        stacks: Stacks,
+    ) -> State:
         new = folded(state.values, 2, stacks)
         values = state.values + (state.shared[PULL] + new[PULL])
         values[X_ROWS] -= self.alpha * state.values[Y_ROWS]

@@ -17,12 +17,12 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from agent.algorithms.algorithm import X_ROWS, Stacks
-from agent.algorithms.schemes import PULL, REFERENCE, Decaying, SendsDifferences
-from agent.compressors import Floats
-from agent.objectives import Objective
-from agent.randomness import Randomness
-from wire.vectors import Vectors
+from cpgt.agent.algorithms.algorithm import X_ROWS, Stacks
+from cpgt.agent.algorithms.schemes import PULL, REFERENCE, Decaying, SendsDifferences
+from cpgt.agent.objectives import Objective
+from cpgt.agent.privacy.randomness import Randomness
+from cpgt.wire.arrays import Floats
+from cpgt.wire.vectors import Vectors
 
 
 class State(NamedTuple):
@@ -49,7 +49,9 @@ class Choco(Decaying[State, Outgoing], SendsDifferences[State, Outgoing]):
         half = state.values - self.step(k) * state.gradient
         return Outgoing(half, self.compressor.compress(half - state.shared[REFERENCE], dither))
 
-    def absorb(self, state: State, outgoing: Outgoing, objective: Objective, stacks: Stacks) -> State:
+    def absorb(
+        self, state: State, outgoing: Outgoing, objective: Objective, stacks: Stacks
+    ) -> State:
         shared = state.shared.copy()
         for weights, messages in stacks:
             messages.fold(shared, weights)

@@ -27,12 +27,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from agent.algorithms.algorithm import X_ROWS, Y_ROWS, Limit, Stacks
-from agent.algorithms.schemes import PULL, REFERENCE, SendsDifferences
-from agent.compressors import Floats
-from agent.objectives import Objective
-from agent.randomness import Randomness
-from wire.vectors import Vectors
+from cpgt.agent.algorithms.algorithm import X_ROWS, Y_ROWS, Limit, Stacks
+from cpgt.agent.algorithms.schemes import PULL, REFERENCE, SendsDifferences
+from cpgt.agent.objectives import Objective
+from cpgt.agent.privacy.randomness import Randomness
+from cpgt.wire.arrays import Floats
+from cpgt.wire.vectors import Vectors
 
 
 class State(NamedTuple):
@@ -67,7 +67,9 @@ class CPGT(SendsDifferences[State, Outgoing]):
         noised = self.noise.add(values, noise)
         return Outgoing(noised, self.compressor.compress(noised - shared[REFERENCE], dither))
 
-    def absorb(self, state: State, outgoing: Outgoing, objective: Objective, stacks: Stacks) -> State:
+    def absorb(
+        self, state: State, outgoing: Outgoing, objective: Objective, stacks: Stacks
+    ) -> State:
         before, shared, old_gradient = state
         shared = shared.copy()
         for weights, messages in stacks:

@@ -14,12 +14,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from agent.algorithms.algorithm import X_ROWS, Stacks
-from agent.algorithms.schemes import Decaying, SendsX, folded
-from agent.compressors import Floats
-from agent.objectives import Objective
-from agent.randomness import Randomness
-from wire.vectors import Dense, Vectors
+from cpgt.agent.algorithms.algorithm import X_ROWS, Stacks
+from cpgt.agent.algorithms.schemes import Decaying, SendsX, folded
+from cpgt.agent.objectives import Objective
+from cpgt.agent.privacy.randomness import Randomness
+from cpgt.wire.arrays import Floats
+from cpgt.wire.vectors import Dense, Vectors
 
 
 class State(NamedTuple):
@@ -41,7 +41,9 @@ class DistributedGradientDescent(Decaying[State, Outgoing], SendsX[State, Outgoi
     def outgoing(self, state: State, k: int, randomness: Randomness) -> Outgoing:  # noqa: ARG002
         return Outgoing(Dense(state.values), self.step(k))
 
-    def absorb(self, state: State, outgoing: Outgoing, objective: Objective, stacks: Stacks) -> State:
+    def absorb(
+        self, state: State, outgoing: Outgoing, objective: Objective, stacks: Stacks
+    ) -> State:
         (values,) = folded(state.values, 1, stacks)
         values[X_ROWS] -= outgoing.step * objective.gradient(state.values[X_ROWS])
         return State(values, state.values)

@@ -15,18 +15,20 @@ from typing import NamedTuple
 
 import numpy as np
 
-from agent.algorithms.algorithm import X_ROWS, Stacks
-from agent.algorithms.schemes import SendsX, folded
-from agent.compressors import Floats
-from agent.objectives import Objective
-from agent.randomness import Randomness
-from wire.vectors import Dense, Vectors
+from cpgt.agent.algorithms.algorithm import X_ROWS, Stacks
+from cpgt.agent.algorithms.schemes import SendsX, folded
+from cpgt.agent.objectives import Objective
+from cpgt.agent.privacy.randomness import Randomness
+from cpgt.wire.arrays import Floats
+from cpgt.wire.vectors import Dense, Vectors
 
 
 class State(NamedTuple):
     values: Floats
     sent: Floats
-    past: Floats  # (I + W) / 2 x of the round before; x(0) at first, so that x(1) comes out as above
+    past: (
+        Floats  # (I + W) / 2 x of the round before; x(0) at first, so that x(1) comes out as above
+    )
     gradient: Floats
 
 
@@ -43,7 +45,13 @@ class Extra(SendsX[State, Outgoing]):
     def outgoing(self, state: State, k: int, randomness: Randomness) -> Outgoing:  # noqa: ARG002
         return Outgoing(Dense(state.values))
 
-    def absorb(self, state: State, outgoing: Outgoing, objective: Objective, stacks: Stacks) -> State:  # noqa: ARG002
+    def absorb(
+        self,
+        state: State,
+        outgoing: Outgoing,  # noqa: ARG002  # the message is all there is of it
+        objective: Objective,
+        stacks: Stacks,
+    ) -> State:
         (mixed,) = folded(state.values, 1, stacks)
         gradient = objective.gradient(state.values[X_ROWS])[..., None, :]
         both = state.values + mixed

@@ -18,13 +18,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from agent.algorithms.algorithm import X_ROWS, Limit, Stacks
-from agent.algorithms.schemes import SendsX, folded
-from agent.compressors import Floats
-from agent.errors import InputError
-from agent.objectives import Objective
-from agent.randomness import Randomness
-from wire.vectors import Dense, Vectors
+from cpgt.agent.algorithms.algorithm import X_ROWS, Limit, Stacks
+from cpgt.agent.algorithms.schemes import SendsX, folded
+from cpgt.agent.errors import InputError
+from cpgt.agent.objectives import Objective
+from cpgt.agent.privacy.randomness import Randomness
+from cpgt.wire.arrays import Floats
+from cpgt.wire.vectors import Dense, Vectors
 
 
 class State(NamedTuple):
@@ -63,7 +63,9 @@ class PrivateGradientDescent(SendsX[State, Outgoing]):
         noised = self.noise.add(state.values, noise)
         return Outgoing(noised, Dense(noised), self.alpha * self.step_decay**k)
 
-    def absorb(self, state: State, outgoing: Outgoing, objective: Objective, stacks: Stacks) -> State:
+    def absorb(
+        self, state: State, outgoing: Outgoing, objective: Objective, stacks: Stacks
+    ) -> State:
         (mixed,) = folded(state.values, 1, stacks)
         z = mixed[X_ROWS]
         x = self._project(z - outgoing.step * objective.gradient(z))

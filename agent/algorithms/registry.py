@@ -6,19 +6,19 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any, NamedTuple
 
-from agent.algorithms.algorithm import Algorithm
-from agent.algorithms.cgt import CompressedGradientTracking
-from agent.algorithms.choco import Choco
-from agent.algorithms.cpgt import CPGT
-from agent.algorithms.dgd import DistributedGradientDescent
-from agent.algorithms.extra import Extra
-from agent.algorithms.private_dgd import PrivateGradientDescent
-from agent.algorithms.shrinking_range import QuantizedGradientTracking
-from agent.compressors import COMPRESSORS as CONTRACTIVE
-from agent.compressors import Identity
-from agent.errors import InputError
-from agent.noise import LaplaceNoise
-from agent.quantizers import QUANTIZERS
+from cpgt.agent.algorithms.algorithm import Algorithm
+from cpgt.agent.algorithms.cgt import CompressedGradientTracking
+from cpgt.agent.algorithms.choco import Choco
+from cpgt.agent.algorithms.cpgt import CPGT
+from cpgt.agent.algorithms.dgd import DistributedGradientDescent
+from cpgt.agent.algorithms.extra import Extra
+from cpgt.agent.algorithms.private_dgd import PrivateGradientDescent
+from cpgt.agent.algorithms.shrinking_range import QuantizedGradientTracking
+from cpgt.agent.compressors import COMPRESSORS as CONTRACTIVE
+from cpgt.agent.compressors import Identity
+from cpgt.agent.compressors.unbiased import QUANTIZERS
+from cpgt.agent.errors import InputError
+from cpgt.agent.privacy.noise import LaplaceNoise
 
 COMPRESSORS: dict[str, type[Any]] = {**CONTRACTIVE, **QUANTIZERS}
 
@@ -45,31 +45,50 @@ DECAYING = "near the optimum; with decay the optimum, like 1/k"
 
 ALGORITHMS: dict[str, Family] = {
     "cpgt": Family(
-        "Xie, Yi, Wang, Cao, Ren", CPGT, SHIFTED, takes_compressor=True, takes_gamma=True, adds_noise=True
+        "Xie, Yi, Wang, Cao, Ren",
+        CPGT,
+        SHIFTED,
+        takes_compressor=True,
+        takes_gamma=True,
+        adds_noise=True,
     ),
     "diadsp": Family("Ding et al. 2021", CPGT, SHIFTED, adds_noise=True),
     "compressed-gradient-tracking": Family(
-        "Liao et al. 2022", CompressedGradientTracking, EXACT, takes_compressor=True, takes_gamma=True
+        "Liao et al. 2022",
+        CompressedGradientTracking,
+        EXACT,
+        takes_compressor=True,
+        takes_gamma=True,
     ),
     "gradient-tracking": Family("Qu and Li 2017", CPGT, EXACT),
     "quantized-gradient-tracking": Family(
-        "after Kajiyama et al. 2020", QuantizedGradientTracking, EXACT, takes_gamma=True, quantizes=True
+        "after Kajiyama et al. 2020",
+        QuantizedGradientTracking,
+        EXACT,
+        takes_gamma=True,
+        quantizes=True,
     ),
     "extra": Family("Shi et al. 2015", Extra, EXACT),
     "gradient-descent": Family("Nedic and Ozdaglar 2009", DistributedGradientDescent, DECAYING),
-    "choco": Family("Koloskova et al. 2019", Choco, DECAYING, takes_compressor=True, takes_gamma=True),
+    "choco": Family(
+        "Koloskova et al. 2019", Choco, DECAYING, takes_compressor=True, takes_gamma=True
+    ),
     "private-gradient-descent": Family(
         "Huang et al. 2015", PrivateGradientDescent, "near the optimum", adds_noise=True
     ),
 }
 
 
-def check_family(kind: str, gamma: float, compressor: Any, scales: tuple[float, float]) -> None:
+def check_combination(
+    kind: str, gamma: float, compressor: Any, scales: tuple[float, float]
+) -> None:
     """That what is asked for is what the name says."""
     family, name = ALGORITHMS[kind], f"algorithm.kind = {kind!r}"
     compressed = not family.takes_compressor and not isinstance(compressor, Identity)
     if compressed and family.quantizes:
-        raise InputError(f"{name} has a quantizer of its own; leave compressor out, and see algorithm.bits")
+        raise InputError(
+            f"{name} has a quantizer of its own; leave compressor out, and see algorithm.bits"
+        )
     if compressed or (gamma != 1.0 and not family.takes_gamma):
         raise InputError(
             f"{name} sends uncompressed with gamma = 1; leave compressor and gamma out, "
@@ -87,10 +106,12 @@ def build_algorithm(parameters: Mapping[str, Any]) -> Algorithm[Any, Any]:
         options, form = dict(parameters["algorithm"]), dict(parameters["compressor"])
         kind = options.pop("kind")
         if kind not in ALGORITHMS:
-            raise InputError(f"algorithm.kind = {kind!r} is not known; there are {', '.join(ALGORITHMS)}")
+            raise InputError(
+                f"algorithm.kind = {kind!r} is not known; there are {', '.join(ALGORITHMS)}"
+            )
         compressor = COMPRESSORS[form.pop("kind")](**form)
         s_x, s_y, q = (parameters["noise"][name] for name in ("s_x", "s_y", "q"))
-        check_family(kind, options["gamma"], compressor, (s_x, s_y))
+        check_combination(kind, options["gamma"], compressor, (s_x, s_y))
         make = ALGORITHMS[kind].make
         noise = LaplaceNoise((s_x, s_y)[: make.channels], q, parameters["noise"].get("floor"))
         return make(compressor=compressor, noise=noise, **options)

@@ -8,9 +8,9 @@ from typing import ClassVar, Protocol, TypeVar
 
 import numpy as np
 
-from agent.algorithms.algorithm import Algorithm, AnyOutgoing, AnyState, Limit, Stacks, X
-from agent.compressors import Floats
-from agent.errors import InputError
+from cpgt.agent.algorithms.algorithm import Algorithm, AnyOutgoing, AnyState, Limit, Stacks, X
+from cpgt.agent.errors import InputError
+from cpgt.wire.arrays import Floats
 
 PULL, REFERENCE = 0, 1
 

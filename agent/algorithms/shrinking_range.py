@@ -20,13 +20,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from agent.algorithms.algorithm import Limit
-from agent.algorithms.cpgt import CPGT, Outgoing, State
-from agent.algorithms.schemes import REFERENCE
-from agent.errors import InputError
-from agent.randomness import Randomness
-from wire.payloads import MAX_BITS
-from wire.vectors import Quantized
+from cpgt.agent.algorithms.algorithm import Limit
+from cpgt.agent.algorithms.cpgt import CPGT, Outgoing, State
+from cpgt.agent.algorithms.schemes import REFERENCE
+from cpgt.agent.errors import InputError
+from cpgt.agent.privacy.randomness import Randomness
+from cpgt.wire.payloads import MAX_BITS
+from cpgt.wire.vectors import Quantized
 
 SMALLEST = float(np.finfo(np.float32).tiny)  # no spacing below it: sooner or later, it would be 0
 

@@ -8,18 +8,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
-import numpy as np
-from numpy.typing import NDArray
-
-from agent.compressors.quantizers import Natural, Quantizer, Sign, TopKQuantizer
-from agent.compressors.sparsifiers import RandomK, TopK
-from wire.vectors import Dense, Vectors
+from cpgt.agent.compressors.quantizers import Natural, Quantizer, Sign, TopKQuantizer
+from cpgt.agent.compressors.sparsifiers import RandomK, TopK
+from cpgt.wire.arrays import Floats
+from cpgt.wire.vectors import Dense, Vectors
 
 __all__ = [
     "COMPRESSORS", "Compressor", "Floats", "Identity", "Natural", "Quantizer", "RandomK", "Sign", "TopK",
     "TopKQuantizer",
 ]  # fmt: skip
-Floats = NDArray[np.float64]
 
 
 class Compressor(Protocol):

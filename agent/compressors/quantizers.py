@@ -9,13 +9,19 @@ from typing import ClassVar
 
 import numpy as np
 
-from agent.compressors.sparsifiers import check_at_least_1, check_count, largest
-from agent.errors import InputError
-from wire.payloads import MAX_BITS
-from wire.vectors import SHORT, Floats, Powers, Quantized, Scales
+from cpgt.agent.compressors.sparsifiers import check_at_least_1, check_count, largest
+from cpgt.agent.errors import InputError
+from cpgt.wire.arrays import Floats
+from cpgt.wire.payloads import MAX_BITS
+from cpgt.wire.vectors import SHORT, Powers, Quantized, Scales
 
-SCALE_ROUNDING = 2.0**-24  # the most by which a scale is off, as a part of it, for travelling as a float32
-LOWEST_EXPONENT, NO_EXPONENT = -1200, 1200  # below that of any float; above it, so that nobody sends it
+SCALE_ROUNDING = (
+    2.0**-24
+)  # the most by which a scale is off, as a part of it, for travelling as a float32
+LOWEST_EXPONENT, NO_EXPONENT = (
+    -1200,
+    1200,
+)  # below that of any float; above it, so that nobody sends it
 TINY = np.array(1e-140)  # added to a norm: nothing, unless its square is about to underflow
 
 
@@ -81,7 +87,9 @@ class Quantizer:
         if not 1 <= self.bits <= MAX_BITS:
             raise InputError(f"compressor.bits must be from 1 to {MAX_BITS}, not {self.bits}")
         if self.bucket < 0:
-            raise InputError(f"compressor.bucket must be at least 1, or 0 for none, not {self.bucket}")
+            raise InputError(
+                f"compressor.bucket must be at least 1, or 0 for none, not {self.bucket}"
+            )
 
     @property
     def steps(self) -> float:
@@ -89,7 +97,9 @@ class Quantizer:
 
     def check(self, dimension: int) -> None:
         if self.bucket > dimension:
-            raise InputError(f"compressor.bucket = {self.bucket} is more than the dimension {dimension}")
+            raise InputError(
+                f"compressor.bucket = {self.bucket} is more than the dimension {dimension}"
+            )
 
     def xi(self, dimension: int) -> float:
         size = self.bucket or dimension
@@ -120,8 +130,10 @@ class Quantizer:
 
 
 def _squares(v: Floats) -> Floats:
-    """|v|^2, (..., 1). Short rows are summed from first to last, as in the compiled round (`agent.short`)."""
-    sums: Floats = np.add.accumulate(v * v, axis=-1) if v.shape[-1] <= SHORT else np.vecdot(v, v)[..., None]
+    """|v|^2, (..., 1). Short rows are summed from first to last, as in `agent.compiled`."""
+    sums: Floats = (
+        np.add.accumulate(v * v, axis=-1) if v.shape[-1] <= SHORT else np.vecdot(v, v)[..., None]
+    )
     return sums[..., -1:]
 
 

@@ -8,8 +8,9 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from agent.errors import InputError
-from wire.vectors import Floats, Sparse, sample
+from cpgt.agent.errors import InputError
+from cpgt.wire.arrays import Floats
+from cpgt.wire.vectors import Sparse, sample
 
 Seeds = NDArray[np.uint32]
 
@@ -52,7 +53,9 @@ ROUNDINGS = {
 
 def _rounding(values: str) -> Rounding:
     if values not in ROUNDINGS:
-        raise InputError(f"compressor.values = {values!r} is not known; there are {', '.join(ROUNDINGS)}")
+        raise InputError(
+            f"compressor.values = {values!r} is not known; there are {', '.join(ROUNDINGS)}"
+        )
     return ROUNDINGS[values]
 
 
@@ -62,7 +65,9 @@ def _kept(values: str, k: int) -> float:
     return 1.0 - (relative**2 + k * least**2)
 
 
-def _sparse(v: Floats, indices: NDArray[np.int64], values: str, seeds: Seeds | None = None) -> Sparse:
+def _sparse(
+    v: Floats, indices: NDArray[np.int64], values: str, seeds: Seeds | None = None
+) -> Sparse:
     float_type = _rounding(values).float_type
     kept = np.take_along_axis(v, indices, axis=-1)
     if float_type == "f8":

@@ -1,11 +1,12 @@
 """Private cost functions, found by name and made from an agent's own data."""
 
-from agent.objectives.classification import Logistic, Softmax
-from agent.objectives.loading import load_data
-from agent.objectives.objective import Curved, Data, Floats, Objective, rounding_of, smoothness_of
-from agent.objectives.quadratic import Quadratic
-from agent.objectives.registry import OBJECTIVES, Idle, build_objective, find_factory, is_code
-from agent.objectives.regression import Huber, LeastSquares, Ridge
+from cpgt.agent.objectives.classification import Logistic, Softmax
+from cpgt.agent.objectives.loading import load_data
+from cpgt.agent.objectives.objective import Curved, Data, Objective, rounding_of, smoothness_of
+from cpgt.agent.objectives.quadratic import Quadratic
+from cpgt.agent.objectives.registry import OBJECTIVES, Idle, build_objective, find_factory, is_code
+from cpgt.agent.objectives.regression import Huber, LeastSquares, Ridge
+from cpgt.wire.arrays import Floats
 
 __all__ = [
     "OBJECTIVES",

@@ -6,11 +6,12 @@ from functools import cached_property
 
 import numpy as np
 
-from agent.errors import DataError, InputError
-from agent.objectives.loading import table
-from agent.objectives.objective import Data, Floats
-from agent.objectives.regression import curvatures, positive, reach
-from agent.objectives.rounding import FUNCTION, over_coordinates, roundings
+from cpgt.agent.errors import DataError, InputError
+from cpgt.agent.objectives.loading import table
+from cpgt.agent.objectives.objective import Data
+from cpgt.agent.objectives.regression import curvatures, positive, reach
+from cpgt.agent.objectives.rounding import FUNCTION, over_coordinates, roundings
+from cpgt.wire.arrays import Floats
 
 
 class Logistic:
@@ -19,7 +20,11 @@ class Logistic:
     def __init__(self, A: Floats, signs: Floats, l2: float, scale: float = 1.0) -> None:
         self.dimension = A.shape[1]
         signed = signs[:, None] * A
-        self._halved, self._scaled, self._l2 = np.ascontiguousarray(signed.T) / 2, scale / 2 * signed, l2
+        self._halved, self._scaled, self._l2 = (
+            np.ascontiguousarray(signed.T) / 2,
+            scale / 2 * signed,
+            l2,
+        )
 
     def gradient(self, x: Floats) -> Floats:
         # the slope -1 / (1 + e^t) is (tanh(t / 2) - 1) / 2, which cannot overflow
@@ -37,7 +42,11 @@ class Logistic:
     def rounding(self, magnitude: float) -> float:
         far = reach(self._halved, np.zeros(1), magnitude)
         # tanh is nowhere steeper than 1; tanh - 1 is at most 2
-        slopes = roundings(self.dimension + 1) * far + roundings(FUNCTION + 2) + 2 * roundings(len(far) + 5)
+        slopes = (
+            roundings(self.dimension + 1) * far
+            + roundings(FUNCTION + 2)
+            + 2 * roundings(len(far) + 5)
+        )
         return over_coordinates(slopes @ np.abs(self._scaled)) + roundings(4) * self._l2 * magnitude
 
 
@@ -46,7 +55,9 @@ class Softmax:
 
     x is the matrix of all x_c, a row for each class, laid out as one vector: d = classes * features."""
 
-    def __init__(self, A: Floats, labels: Floats, classes: int, l2: float, scale: float = 1.0) -> None:
+    def __init__(
+        self, A: Floats, labels: Floats, classes: int, l2: float, scale: float = 1.0
+    ) -> None:
         self._classes, self._features = classes, A.shape[1]
         self.dimension = classes * self._features
         self._transposed, self._scaled, self._l2 = np.ascontiguousarray(A.T), scale * A, l2
@@ -84,7 +95,9 @@ def logistic(data: Data, l2: float, scale: float = 1.0) -> Logistic:
     A, labels = table("logistic", data, "labels")
     found = set(np.unique(labels).tolist())
     if not (found <= {0.0, 1.0} or found <= {-1.0, 1.0}):
-        raise DataError("logistic needs labels 0 and 1, or -1 and 1; there are others in the data file")
+        raise DataError(
+            "logistic needs labels 0 and 1, or -1 and 1; there are others in the data file"
+        )
     return Logistic(A, np.where(labels > 0, 1.0, -1.0), l2, scale)
 
 
@@ -96,5 +109,7 @@ def softmax(data: Data, classes: int, l2: float, scale: float = 1.0) -> Softmax:
     A, labels = table("softmax", data, "labels")
     strange = labels[~np.isin(labels, np.arange(classes))]
     if strange.size:
-        raise DataError(f"softmax needs labels from 0 to {classes - 1}; there are others in the data file")
+        raise DataError(
+            f"softmax needs labels from 0 to {classes - 1}; there are others in the data file"
+        )
     return Softmax(A, labels, classes, l2, scale)

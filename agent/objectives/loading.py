@@ -11,8 +11,9 @@ import numpy as np
 from numpy.lib.npyio import NpzFile
 from numpy.typing import NDArray
 
-from agent.errors import DataError
-from agent.objectives.objective import Data, Floats
+from cpgt.agent.errors import DataError
+from cpgt.agent.objectives.objective import Data
+from cpgt.wire.arrays import Floats
 
 
 def load_data(path: Path | None) -> dict[str, NDArray[Any]]:
@@ -35,7 +36,9 @@ def load_data(path: Path | None) -> dict[str, NDArray[Any]]:
     for name, array in data.items():
         if np.issubdtype(array.dtype, np.number) and not np.isfinite(array).all():
             where = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
-            raise DataError(f"data file {path}: {name}{list(where)} is {array[where]}; clean the data first")
+            raise DataError(
+                f"data file {path}: {name}{list(where)} is {array[where]}; clean the data first"
+            )
     return data
 
 

@@ -13,10 +13,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
-import numpy as np
 from numpy.typing import NDArray
 
-Floats: TypeAlias = NDArray[np.float64]
+from cpgt.wire.arrays import Floats
+
 Data: TypeAlias = Mapping[str, NDArray[Any]]
 
 

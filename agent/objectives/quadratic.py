@@ -11,12 +11,15 @@ from functools import cached_property
 
 import numpy as np
 
-from agent.errors import DataError
-from agent.objectives.loading import numbers
-from agent.objectives.objective import Data, Floats
-from agent.objectives.rounding import over_coordinates, roundings
+from cpgt.agent.errors import DataError
+from cpgt.agent.objectives.loading import numbers
+from cpgt.agent.objectives.objective import Data
+from cpgt.agent.objectives.rounding import over_coordinates, roundings
+from cpgt.wire.arrays import Floats
 
-PER_OCTAVE = 16  # roundings of a fast transform for each doubling of its length: measured, not proved
+PER_OCTAVE = (
+    16  # roundings of a fast transform for each doubling of its length: measured, not proved
+)
 
 
 class Quadratic:
@@ -78,7 +81,9 @@ def quadratic(data: Data) -> Quadratic:
         raise DataError("quadratic needs a symmetric H; H and its transpose differ")
     signs = numbers("quadratic", data, "signs")[0] if "signs" in data else None
     if signs is not None and (H.ndim != 1 or signs.shape != b.shape or (np.abs(signs) != 1).any()):
-        raise DataError("quadratic needs signs of shape (d,) with entries 1 and -1, and H of shape (d,)")
+        raise DataError(
+            "quadratic needs signs of shape (d,) with entries 1 and -1, and H of shape (d,)"
+        )
     if (H if H.ndim == 1 else np.linalg.eigvalsh(H)).min() < -1e-9 * np.abs(H).max():
         raise DataError("quadratic needs an H without negative curvature: f would have no minimum")
     return Quadratic(H, b, signs)

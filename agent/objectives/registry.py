@@ -9,11 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from agent.errors import CodeError, InputError
-from agent.objectives.classification import logistic, softmax
-from agent.objectives.objective import Data, Floats, Objective
-from agent.objectives.quadratic import quadratic
-from agent.objectives.regression import huber, least_squares, ridge
+from cpgt.agent.errors import CodeError, InputError
+from cpgt.agent.objectives.classification import logistic, softmax
+from cpgt.agent.objectives.objective import Data, Objective
+from cpgt.agent.objectives.quadratic import quadratic
+from cpgt.agent.objectives.regression import huber, least_squares, ridge
+from cpgt.wire.arrays import Floats
 
 
 class Idle:

@@ -6,11 +6,12 @@ from functools import cached_property
 
 import numpy as np
 
-from agent.errors import InputError
-from agent.objectives.loading import table
-from agent.objectives.objective import Data, Floats
-from agent.objectives.rounding import over_coordinates, roundings
-from wire.vectors import product
+from cpgt.agent.errors import InputError
+from cpgt.agent.objectives.loading import table
+from cpgt.agent.objectives.objective import Data
+from cpgt.agent.objectives.rounding import over_coordinates, roundings
+from cpgt.wire.arrays import Floats
+from cpgt.wire.vectors import product
 
 
 class LeastSquares:
@@ -69,7 +70,9 @@ class Huber:
 
     h(t) = t^2 / 2 up to |t| = threshold, and goes straight on from there."""
 
-    def __init__(self, A: Floats, b: Floats, threshold: float, l2: float = 0.0, scale: float = 1.0) -> None:
+    def __init__(
+        self, A: Floats, b: Floats, threshold: float, l2: float = 0.0, scale: float = 1.0
+    ) -> None:
         self.dimension = A.shape[1]
         self._transposed, self._b, self._scaled = np.ascontiguousarray(A.T), b, scale * A
         self._threshold, self._l2 = threshold, l2

@@ -10,14 +10,20 @@ import click
 @click.command()
 @click.argument("kind")
 @click.option("--agents", type=int, help="How many agents.")
-@click.option("--weights", default="metropolis", show_default=True, help="metropolis, max-degree or lazy.")
 @click.option(
-    "--option", "options", multiple=True, metavar="KEY=VALUE", help="An option of the graph, e.g. degree=4."
+    "--weights", default="metropolis", show_default=True, help="metropolis, max-degree or lazy."
+)
+@click.option(
+    "--option",
+    "options",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="An option of the graph, e.g. degree=4.",
 )
 def topology(kind: str, agents: int | None, weights: str, options: tuple[str, ...]) -> None:
     """Show a graph, its weight matrix W and the spectrum, as text."""
-    from cpgt.network import apply_overrides
-    from topologies import WEIGHTS, TopologyError, build_graph
+    from cpgt.configuration.network import apply_overrides
+    from cpgt.topologies import WEIGHTS, TopologyError, build_graph
 
     chosen: dict[str, Any] = {} if agents is None else {"agents": agents}
     apply_overrides(chosen, options)
@@ -31,17 +37,19 @@ def algorithms() -> None:
     """Show all algorithms: source, what they send, whether they compress, are private, and where they go."""
     from rich.console import Console
 
-    from cpgt.catalogue import show_algorithms
+    from cpgt.commands.algorithm_table import show_algorithms
 
     show_algorithms(Console())
 
 
 def _topology_text(made: Any) -> str:
-    from topologies import spectrum
+    from cpgt.topologies import spectrum
 
     graph, found = made.graph, spectrum(made)
     lines = [f"{graph.agents} agents, {len(graph.edges)} edges"]
-    lines += [f"  {a}: {' '.join(map(str, graph.neighbours(a)))}" for a in range(1, graph.agents + 1)]
+    lines += [
+        f"  {a}: {' '.join(map(str, graph.neighbours(a)))}" for a in range(1, graph.agents + 1)
+    ]
     lines += ["W"]
     lines += ["  " + " ".join(f"{w:.4f}" if w else "  .   " for w in row) for row in made.weights]
     lines += [

@@ -11,8 +11,8 @@ import click
 from cpgt.commands import options
 
 if TYPE_CHECKING:
-    from cpgt.launch import Experiment
-    from cpgt.network import Network
+    from cpgt.configuration.network import Network
+    from cpgt.runs.launch import Experiment
 
 
 @click.group()
@@ -38,8 +38,8 @@ def slurm(
 
     What follows a -- goes to sbatch. The folder for the results must be where all nodes see it.
     """
-    from cpgt.clusters.slurm import require_slurm, submit, write_job
-    from cpgt.launch import Experiment
+    from cpgt.deployment.slurm import require_slurm, submit, write_job
+    from cpgt.runs.launch import Experiment
 
     if not dry_run:
         require_slurm()
@@ -61,10 +61,10 @@ def _wait(job: str, network: Network, folder: Path, experiment: Experiment) -> N
     """Until the job has ended; then what `cpgt run` would show, and the exit code."""
     from rich.console import Console
 
-    from coordinator.errors import RunError
-    from cpgt.clusters.slurm import LOG, cause, wait_for_end
-    from cpgt.experiment import take_stock
-    from cpgt.summary import show, write_summary
+    from cpgt.coordinator.errors import RunError
+    from cpgt.deployment.slurm import LOG, cause, wait_for_end
+    from cpgt.results.summary import show, write_summary
+    from cpgt.runs.run import take_stock
 
     try:
         ended = wait_for_end(job)
@@ -79,14 +79,16 @@ def _wait(job: str, network: Network, folder: Path, experiment: Experiment) -> N
     if ended.exit_code:
         # a coordinator that was only told to stop does not know why
         why = summary["error"] if summary and summary["status"] == "failed" else cause(folder)
-        raise RunError(f"job {job}: {ended.state.lower()}: {why}; its log: {folder / LOG}", ended.exit_code)
+        raise RunError(
+            f"job {job}: {ended.state.lower()}: {why}; its log: {folder / LOG}", ended.exit_code
+        )
 
 
 @submit.command("slurm-task", hidden=True)
 @click.argument("folder", type=click.Path(path_type=Path))
 def slurm_task(folder: Path) -> None:
     """One task of the job: it turns into the coordinator, or into an agent."""
-    from cpgt.clusters.slurm_task import command_of_task
+    from cpgt.deployment.slurm_task import command_of_task
 
     command = command_of_task(folder, os.environ)
     os.execv(command[0], command)
@@ -99,7 +101,9 @@ def export() -> None:
 
 @export.command()
 @click.argument("network")
-@click.option("--image", default="cpgt", show_default=True, help="With cpgt in it, and code of your own.")
+@click.option(
+    "--image", default="cpgt", show_default=True, help="With cpgt in it, and code of your own."
+)
 @click.option(
     "--data-claim", metavar="NAME", help="PersistentVolumeClaim with each agent's data: 1/, 2/, ..."
 )
@@ -107,7 +111,9 @@ def export() -> None:
               "[none: results end with the pods, but for the log]")  # fmt: skip
 @options.rounds
 @options.change
-@click.option("--out", type=click.File("w", lazy=True), default="-", help="File to write. [standard output]")
+@click.option(
+    "--out", type=click.File("w", lazy=True), default="-", help="File to write. [standard output]"
+)
 def kubernetes(
     network: str, image: str, data_claim: str | None, results_claim: str | None, rounds: int | None,
     overrides: tuple[str, ...], out: IO[str],
@@ -117,7 +123,7 @@ def kubernetes(
     NETWORK is a file with public keys, as `cpgt keys all` makes it. The secret ones are in no manifest: a
     comment at the top says how to make a Secret of them.
     """
-    from cpgt.clusters.kubernetes import Cluster, manifests, to_yaml
+    from cpgt.deployment.kubernetes import Cluster, manifests, to_yaml
 
     model = options.load(network, overrides, rounds)
     documents = manifests(model, Cluster(image, data_claim, results_claim))

@@ -12,11 +12,15 @@ from cpgt.commands import options
 
 @click.command()
 @click.argument("network")
-@click.option("--compare", "specs", metavar="KIND:OPTION=VALUE,...", help="Other compressors, side by side.")
+@click.option(
+    "--compare", "specs", metavar="KIND:OPTION=VALUE,...", help="Other compressors, side by side."
+)
 @click.option("--target", type=click.FloatRange(0, 1, min_open=True, max_open=True), default=1e-6,
               show_default=True, help="The relative residual to count bytes up to.")  # fmt: skip
 @click.option(
-    "--tune", is_flag=True, help="Give the uncompressed network the alpha and gamma that suit it best."
+    "--tune",
+    is_flag=True,
+    help="Give the uncompressed network the alpha and gamma that suit it best.",
 )
 @click.option("--seed", type=int, default=1, show_default=True, help="Of the noise. NOT PRIVATE.")
 @options.rounds
@@ -30,7 +34,7 @@ def bandwidth(
     """Measure what NETWORK sends, compressed and uncompressed, and when compression pays. NOT PRIVATE."""
     from rich.console import Console
 
-    from cpgt.bandwidth.command import compare_bandwidth
+    from cpgt.studies.bandwidth.command import compare_bandwidth
 
     model = options.load(network, overrides, rounds)
     compare_bandwidth(
@@ -49,7 +53,9 @@ def bandwidth(
 @options.out
 @click.option("--set", "overrides", multiple=True, metavar="[NAME:]KEY.PATH=VALUE",
               help="Change a key of the network, for all algorithms or for one.")  # fmt: skip
-@click.option("--seed", type=int, default=1, show_default=True, help="Of all randomness. NOT PRIVATE.")
+@click.option(
+    "--seed", type=int, default=1, show_default=True, help="Of all randomness. NOT PRIVATE."
+)
 @options.quiet
 def compare(
     network: str, algorithms: str, tune: bool, target: float, rounds: int | None, out: Path | None,
@@ -58,9 +64,9 @@ def compare(
     """Run NETWORK by several algorithms, every agent a process: residual against rounds, bytes and time."""
     from rich.console import Console
 
-    from cpgt.comparison.compare import compare as make
-    from cpgt.comparison.report import Question
-    from cpgt.comparison.variants import read_algorithms, split_overrides, variant
+    from cpgt.studies.comparison.compare import compare as make
+    from cpgt.studies.comparison.report import Question
+    from cpgt.studies.comparison.variants import read_algorithms, split_overrides, variant
 
     kinds = read_algorithms(algorithms)
     common, own = split_overrides(overrides, kinds)
@@ -76,16 +82,20 @@ def compare(
 @options.out
 @click.option("--trials", type=click.IntRange(min=2), default=1000, show_default=True,
               help="Independent runs to average over.")  # fmt: skip
-@click.option("--seed", type=int, default=1, show_default=True, help="Of all randomness. NOT PRIVATE.")
+@click.option(
+    "--seed", type=int, default=1, show_default=True, help="Of all randomness. NOT PRIVATE."
+)
 @options.quiet
 def reproduce(out: Path | None, trials: int, seed: int, quiet: bool) -> None:
     """Make the paper's figures and tables again, with the numbers behind them, and check them."""
     from rich.console import Console
 
-    from cpgt.paper.reproduce import reproduce as make
+    from cpgt.studies.paper.reproduce import reproduce as make
 
     folder = options.new_folder(out, "reproduce")
-    failed = [check for check in make(folder, trials, seed, Console(quiet=quiet)) if not check.passed]
+    failed = [
+        check for check in make(folder, trials, seed, Console(quiet=quiet)) if not check.passed
+    ]
     click.echo(f"files: {folder}")
     for check in failed:
         click.echo(f"Error: does not hold: {check.name}: {check.detail}", err=True)

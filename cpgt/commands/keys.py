@@ -21,12 +21,14 @@ def keys() -> None:
 def new(name: str, folder: Path) -> None:
     """Make a key pair for NAME, such as agent-3 or coordinator. The file stays with its owner; the public key
     goes into everybody's network file."""
-    from wire.keys import new_pair, write_pair
+    from cpgt.wire.keys import new_pair, write_pair
 
     path, pair = folder / f"{name}.key", new_pair()
     write_pair(path, pair)
     party, _, number = name.partition("-")
-    table, key = ("[keys.agents]", number) if party == "agent" and number.isdecimal() else ("[keys]", name)
+    table, key = (
+        ("[keys.agents]", number) if party == "agent" and number.isdecimal() else ("[keys]", name)
+    )
     click.echo(f"secret key: {path}, for you alone")
     click.echo(f"public key: {pair.public}")
     click.echo(f'for the network file, under {table}:  {key} = "{pair.public}"')
@@ -36,7 +38,7 @@ def new(name: str, folder: Path) -> None:
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
 def show(files: tuple[Path, ...]) -> None:
     """Print the public key of each of FILES."""
-    from wire.keys import read_pair
+    from cpgt.wire.keys import read_pair
 
     for path in files:
         click.echo(read_pair(path).public)
@@ -50,7 +52,7 @@ def show(files: tuple[Path, ...]) -> None:
 def everybody(network: str, out: Path, overrides: tuple[str, ...]) -> None:
     """Make the keys of all parties of NETWORK, where one person runs them all: OUT/coordinator/private.key,
     OUT/1/private.key, ..., and OUT/network.toml, which lists the public ones."""
-    from cpgt.parties import make_keys
+    from cpgt.deployment.keyring import make_keys
 
     model, file = options.load(network, overrides, None), out / "network.toml"
     options.check_new([file])

@@ -12,13 +12,21 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from cpgt.network import Network
+    from cpgt.configuration.network import Network
 
 change = click.option(
-    "--set", "overrides", multiple=True, metavar="KEY.PATH=VALUE", help="Change a key of the network."
+    "--set",
+    "overrides",
+    multiple=True,
+    metavar="KEY.PATH=VALUE",
+    help="Change a key of the network.",
 )
-rounds = click.option("--rounds", type=click.IntRange(min=1), help="Number of rounds, instead of the file's.")
-out = click.option("--out", type=click.Path(file_okay=False, path_type=Path), help="Folder for the results.")
+rounds = click.option(
+    "--rounds", type=click.IntRange(min=1), help="Number of rounds, instead of the file's."
+)
+out = click.option(
+    "--out", type=click.Path(file_okay=False, path_type=Path), help="Folder for the results."
+)
 seed = click.option("--seed", type=int, help="Repeatable randomness, for experiments. NOT PRIVATE.")
 observe = click.option(
     "--observe", is_flag=True, help="Write x, y and noise of agents to files. NOT PRIVATE."
@@ -29,14 +37,18 @@ key = click.option(
     help="This party's secret key: encrypts, and lets nobody else in.",
 )
 plain = click.option(
-    "--plain", is_flag=True, help="No keys off this machine: anybody on the way can read, change and join."
+    "--plain",
+    is_flag=True,
+    help="No keys off this machine: anybody on the way can read, change and join.",
 )
 
 
 class _Finite(click.FloatRange):
     """A range without infinity, and without what is no number."""
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
         number = float(super().convert(value, param, ctx))
         if not math.isfinite(number):
             self.fail(f"{value} is no number.", param, ctx)
@@ -49,7 +61,7 @@ quiet = click.option("--quiet", is_flag=True, help="No progress, no tables.")
 
 
 def load(network: str, overrides: tuple[str, ...], rounds: int | None) -> Network:
-    from cpgt.network import load_network
+    from cpgt.configuration.network import load_network
 
     return load_network(network, [*overrides, *([] if rounds is None else [f"rounds={rounds}"])])
 
@@ -67,7 +79,9 @@ def new_folder(out: Path | None, name: str) -> Path:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         if any(folder.iterdir()):
-            raise click.ClickException(f"{folder} is not empty: choose another --out, nothing is overwritten")
+            raise click.ClickException(
+                f"{folder} is not empty: choose another --out, nothing is overwritten"
+            )
     except OSError as error:
         raise click.ClickException(f"cannot write into {folder}: {error.strerror}") from None
     return folder
@@ -77,4 +91,6 @@ def check_new(paths: Iterable[Path]) -> None:
     """Files that are about to be written, beside others perhaps, but never over them."""
     for path in paths:
         if path.exists():
-            raise click.ClickException(f"{path} exists already: choose another --out, nothing is overwritten")
+            raise click.ClickException(
+                f"{path} exists already: choose another --out, nothing is overwritten"
+            )

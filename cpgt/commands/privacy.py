@@ -11,7 +11,7 @@ import click
 from cpgt.commands import options
 
 if TYPE_CHECKING:
-    from agent.budget import Adjacency
+    from cpgt.agent.privacy.budget import Adjacency
 
 _delta = click.option(
     "--delta", type=options.POSITIVE,
@@ -22,7 +22,10 @@ _adjacency = click.option(
     help="Whether by a constant, or anyhow up to delta, as for a record of data. [the file's, or function]",
 )  # fmt: skip
 _smoothness = click.option(
-    "--smoothness", type=options.NOT_NEGATIVE, metavar="L", help="L, claimed. [the file's, or their own]"
+    "--smoothness",
+    type=options.NOT_NEGATIVE,
+    metavar="L",
+    help="L, claimed. [the file's, or their own]",
 )
 
 
@@ -51,25 +54,29 @@ def plan(
 
     from rich.console import Console
 
-    from cpgt.planning.plan import make_plan
-    from cpgt.planning.report import draw, show
-    from cpgt.problem import build_objectives
-    from cpgt.promise import Promise
+    from cpgt.configuration.data import build_objectives
+    from cpgt.theory.adjacency import AdjacencyClaim
+    from cpgt.theory.planning.plan import make_plan
+    from cpgt.theory.planning.report import draw, show
 
     model = options.load(network, overrides, rounds)
     options.own_code(network)
     if write and not write.absolute().parent.is_dir():
         raise click.ClickException(f"{write}: there is no such folder")
     if write and write.exists():
-        raise click.ClickException(f"{write} exists: choose another --write, nothing is overwritten")
+        raise click.ClickException(
+            f"{write} exists: choose another --write, nothing is overwritten"
+        )
     folder = options.new_folder(out, model.name) if out else None
-    promise = Promise.of(model, delta, adjacency, smoothness)
+    promise = AdjacencyClaim.of(model, delta, adjacency, smoothness)
     found, planned = make_plan(model, build_objectives(model, {}), promise, epsilon)
     show(found, Console())
     if write:
         write.write_text(planned.to_toml(), encoding="utf-8")
     if folder:
-        (folder / "plan.json").write_text(json.dumps(found.as_dict(), indent=2) + "\n", encoding="utf-8")
+        (folder / "plan.json").write_text(
+            json.dumps(found.as_dict(), indent=2) + "\n", encoding="utf-8"
+        )
         if found.frontier:
             draw(found, folder)
 
@@ -79,10 +86,14 @@ def plan(
 @_delta
 @_adjacency
 @_smoothness
-@click.option("--agent", "target", type=click.IntRange(min=1), help="Whom to attack. [the largest epsilon]")
+@click.option(
+    "--agent", "target", type=click.IntRange(min=1), help="Whom to attack. [the largest epsilon]"
+)
 @click.option("--rounds", type=click.IntRange(min=1), default=8, show_default=True,
               help="Rounds to attack; most is lost in the first.")  # fmt: skip
-@click.option("--trials", type=click.IntRange(min=20), help="Runs of each of two problems. [by size]")
+@click.option(
+    "--trials", type=click.IntRange(min=20), help="Runs of each of two problems. [by size]"
+)
 @click.option("--confidence", type=click.FloatRange(0.5, 1, max_open=True), default=0.99, show_default=True,
               help="Of the lower bound.")  # fmt: skip
 @click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True,
@@ -102,17 +113,19 @@ def audit(
 
     from rich.console import Console
 
-    from cpgt.auditing import audit as auditing
-    from cpgt.problem import build_objectives
-    from cpgt.promise import Promise
+    from cpgt.configuration.data import build_objectives
+    from cpgt.theory.adjacency import AdjacencyClaim
+    from cpgt.theory.auditing import audit as auditing
 
     model = options.load(network, overrides, rounds)
     options.own_code(network)
     folder = options.new_folder(out, model.name) if out else None
-    promise = Promise.of(model, delta, adjacency, smoothness)
+    promise = AdjacencyClaim.of(model, delta, adjacency, smoothness)
     settings = auditing.Settings(trials, seed, confidence, target)
     found = auditing.audit(model, build_objectives(model, {}), promise, settings)
     auditing.show(found, Console())
     if folder:
-        (folder / "audit.json").write_text(json.dumps(found.as_dict(), indent=2) + "\n", encoding="utf-8")
+        (folder / "audit.json").write_text(
+            json.dumps(found.as_dict(), indent=2) + "\n", encoding="utf-8"
+        )
     sys.exit(1 if found.violated else 0)

@@ -22,7 +22,9 @@ from cpgt.commands import options
 @options.seed
 @options.observe
 @options.quiet
-@click.option("--compare/--no-compare", default=True, help="Also measure an uncompressed twin network.")
+@click.option(
+    "--compare/--no-compare", default=True, help="Also measure an uncompressed twin network."
+)
 def run(
     network: str, rounds: int | None, out: Path | None, overrides: tuple[str, ...],
     seed: int | None, observe: bool, quiet: bool, compare: bool,
@@ -30,21 +32,25 @@ def run(
     """Run NETWORK (a file, or the name of one shipped) on this machine, every agent a process."""
     from rich.console import Console
 
-    from cpgt.experiment import run_here
-    from cpgt.launch import Experiment
+    from cpgt.runs.launch import Experiment
+    from cpgt.runs.run import run_here
 
     model = options.load(network, overrides, rounds)
     folder = options.new_folder(out, model.name)
     experiment = Experiment(seed, observe)
     console = Console(quiet=quiet)
     sys.exit(
-        run_here(model, folder, experiment, console, search=options.own_code(network), comparing=compare)
+        run_here(
+            model, folder, experiment, console, search=options.own_code(network), comparing=compare
+        )
     )
 
 
 @click.command()
 @click.argument("network")
-@click.option("--bind", default="tcp://127.0.0.1:5555", show_default=True, help="Where agents reach it.")
+@click.option(
+    "--bind", default="tcp://127.0.0.1:5555", show_default=True, help="Where agents reach it."
+)
 @click.option(
     "--wait",
     type=click.FloatRange(min=0),
@@ -67,10 +73,10 @@ def coordinator(
     """Coordinate NETWORK: wait for its agents, hold the rounds, count the bytes."""
     from rich.console import Console
 
-    from coordinator.server import Door
-    from cpgt.experiment import coordinate_here
-    from cpgt.launch import Experiment
-    from cpgt.parties import ring_of
+    from cpgt.coordinator.server import ListenAddress
+    from cpgt.deployment.keyring import ring_of
+    from cpgt.runs.launch import Experiment
+    from cpgt.runs.run import coordinate_here
 
     if not launch and (seed is not None or observe):
         raise click.UsageError(
@@ -81,7 +87,7 @@ def coordinator(
             "--launch keeps all on this machine, where no keys are needed: leave out --key"
         )
     model = options.load(network, overrides, rounds)
-    door = Door(bind, ring_of(model, None, key) if key else None, plain)
+    door = ListenAddress(bind, ring_of(model, None, key) if key else None, plain)
     folder = out or options.new_folder(out, model.name)
     console = Console(stderr=True, quiet=quiet)
     wait = wait if wait is not None else (60.0 if launch else 3600.0)
@@ -95,28 +101,42 @@ def coordinator(
 )
 @click.option("--data", type=click.Path(path_type=Path), help="This agent's private .npz file.")
 @click.option(
-    "--network", metavar="NETWORK", help="Your own copy of the network file: no other plan is taken."
+    "--network",
+    metavar="NETWORK",
+    help="Your own copy of the network file: no other plan is taken.",
 )
 @options.key
 @options.plain
 @click.option(
-    "--bind", metavar="tcp://ADDRESS:PORT", help="Where this agent listens for neighbours. [a free port]"
+    "--bind",
+    metavar="tcp://ADDRESS:PORT",
+    help="Where this agent listens for neighbours. [a free port]",
 )
 @click.option("--advertise", metavar="tcp://HOST:PORT",
               help="Where neighbours find it, if elsewhere; port * is the one of --bind.")  # fmt: skip
-@click.option("--objective", metavar="MODULE:FACTORY", help="Your own objective, if the network names it.")
+@click.option(
+    "--objective", metavar="MODULE:FACTORY", help="Your own objective, if the network names it."
+)
 @click.option("--patience", type=click.FloatRange(min=0), default=30.0, show_default=True,
               help="Seconds to wait for a first word of the coordinator.")  # fmt: skip
 @click.option(
-    "--epsilon", type=options.POSITIVE, help="Privacy budget: stop rather than spend more. Needs --network."
+    "--epsilon",
+    type=options.POSITIVE,
+    help="Privacy budget: stop rather than spend more. Needs --network.",
 )
 @click.option(
-    "--delta", type=options.POSITIVE, help="By how much the gradients of adjacent problems may differ."
+    "--delta",
+    type=options.POSITIVE,
+    help="By how much the gradients of adjacent problems may differ.",
 )
 @click.option("--adjacency", type=click.Choice(["function", "record"]),
               help="What adjacent problems are. [function]")  # fmt: skip
-@click.option("--smoothness", type=options.NOT_NEGATIVE, help="L of your objective. It counts as public.")
-@click.option("--magnitude", type=options.POSITIVE, help="Bound on |x| and |y|, to account for rounding.")
+@click.option(
+    "--smoothness", type=options.NOT_NEGATIVE, help="L of your objective. It counts as public."
+)
+@click.option(
+    "--magnitude", type=options.POSITIVE, help="Bound on |x| and |y|, to account for rounding."
+)
 @click.option("--rounding", type=options.POSITIVE,
               help="By how much a gradient may be rounded, over the magnitude. [2^-40]")  # fmt: skip
 @options.out
@@ -128,19 +148,23 @@ def agent(
     seed: int | None, observe: bool, **claims: Any,
 ) -> None:  # fmt: skip
     """Be agent NUMBER of a network: hold the private data, talk to the coordinator and to neighbours."""
-    from agent.budget import Claims
-    from agent.doors import Doors
-    from agent.interrupts import interrupts
-    from agent.process import AgentSettings, run_agent
-    from agent.randomness import Randomness, seeded_secret
-    from agent.secret import new_secret
+    from cpgt.agent.connect import ConnectSettings
+    from cpgt.agent.interrupts import interrupts
+    from cpgt.agent.privacy.budget import Claims
+    from cpgt.agent.privacy.randomness import Randomness, seeded_secret
+    from cpgt.agent.privacy.secret import new_secret
+    from cpgt.agent.process import AgentSettings, run_agent
 
     if network is None and (key or claims["epsilon"] is not None):
-        why = "who is who stands in it" if key else "the coordinator must not choose what is spent on what"
+        why = (
+            "who is who stands in it"
+            if key
+            else "the coordinator must not choose what is spent on what"
+        )
         raise click.UsageError(f"{'--key' if key else '--epsilon'} needs --network: {why}")
     agreement, ring, own = None, None, Claims(**claims)
     if network is not None:
-        from cpgt.parties import (  # loads much that an agent needs for this only
+        from cpgt.deployment.keyring import (  # loads much that an agent needs for this only
             agreed,
             owners_claims,
             ring_of,
@@ -160,8 +184,10 @@ def agent(
         run_agent(
             AgentSettings(
                 agent=number,
-                doors=Doors(coordinator, bind, advertise, ring, plain, patience),
-                randomness=Randomness(new_secret(folder) if seed is None else seeded_secret(seed, number)),
+                doors=ConnectSettings(coordinator, bind, advertise, ring, plain, patience),
+                randomness=Randomness(
+                    new_secret(folder) if seed is None else seeded_secret(seed, number)
+                ),
                 data=data,
                 agreement=agreement,
                 trusted_code=objective,
@@ -178,17 +204,22 @@ def agent(
 @click.command()
 @click.argument("network")
 @click.option(
-    "--out", type=click.Path(file_okay=False, path_type=Path), required=True, help="Folder for the files."
+    "--out",
+    type=click.Path(file_okay=False, path_type=Path),
+    required=True,
+    help="Folder for the files.",
 )
 @options.change
 def data(network: str, out: Path, overrides: tuple[str, ...]) -> None:
     """Make the synthetic data of NETWORK: OUT/1/data.npz, OUT/2/data.npz, ..., one for each agent."""
-    from cpgt.network import NetworkError
-    from cpgt.problem import write_data
+    from cpgt.configuration.data import write_data
+    from cpgt.configuration.network import NetworkError
 
     model = options.load(network, overrides, None)
     if model.synthetic is None:
-        raise NetworkError(f"{network}: synthetic: is missing; this network's agents bring their own data")
+        raise NetworkError(
+            f"{network}: synthetic: is missing; this network's agents bring their own data"
+        )
     options.check_new(out / str(number) / "data.npz" for number in model.agents)
     for number, path in write_data(model, out).items():
         click.echo(f"agent {number}: {path}")

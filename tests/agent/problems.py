@@ -7,9 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 import cpgt
-from agent.algorithms import start_point
-from agent.objectives import LeastSquares, Objective
-from agent.randomness import Randomness, seeded_secret
+from cpgt.agent.algorithms import start_point
+from cpgt.agent.objectives import LeastSquares, Objective
+from cpgt.agent.privacy.randomness import Randomness, seeded_secret
 from tests.reference import cpgt as reference
 
 Array = NDArray[np.float64]
@@ -30,7 +30,9 @@ COMPRESSIONS = {
     "top-1": Compression({"kind": "top-k", "k": 1}, reference.top_k(1), 0.1),
     "top-3": Compression({"kind": "top-k", "k": 3}, reference.top_k(3), 0.1),
     **{
-        f"{bits}-bit": Compression({"kind": "quantize", "bits": bits}, reference.quantizer(bits), 0.1)
+        f"{bits}-bit": Compression(
+            {"kind": "quantize", "bits": bits}, reference.quantizer(bits), 0.1
+        )
         for bits in (1, 2, 3, 4, 8)
     },
 }
@@ -121,7 +123,9 @@ def draws_of(network: cpgt.Network, seed: int, rounds: int, dimension: int) -> D
 
 def starts_of(network: cpgt.Network, seed: int, dimension: int) -> Array:
     secrets = (seeded_secret(seed, agent) for agent in network.agents)
-    return np.stack([start_point(network.start, Randomness(secret), (dimension,)) for secret in secrets])
+    return np.stack(
+        [start_point(network.start, Randomness(secret), (dimension,)) for secret in secrets]
+    )
 
 
 def relative_error(found: Array, wanted: Array) -> Array:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import cpgt
-from agent.objectives import Objective
+from cpgt.agent.objectives import Objective
 from tests.agent.problems import (
     COMPRESSIONS,
     Array,
@@ -56,7 +56,9 @@ def wide(agents: int, dimension: int) -> tuple[list[Objective], Callable[[Array]
 def log_cosh(agents: int, dimension: int) -> tuple[list[Objective], Callable[[Array], Array]]:
     rng = np.random.default_rng(3)
     objectives: list[Objective] = [
-        LogCosh(rng.standard_normal((dimension + 2, dimension)) / 2, rng.standard_normal(dimension + 2))
+        LogCosh(
+            rng.standard_normal((dimension + 2, dimension)) / 2, rng.standard_normal(dimension + 2)
+        )
         for _ in range(agents)
     ]
     return objectives, lambda x: stacked(objectives, x)
@@ -65,7 +67,9 @@ def log_cosh(agents: int, dimension: int) -> tuple[list[Objective], Callable[[Ar
 # star: too many coordinates for the hub to decode all messages in one go, and too many for one-byte indices
 PROBLEMS = {
     "paper": Problem({"kind": "paper"}, {}, 10, quadratic),
-    "ring-unequal-noise": Problem({"kind": "ring", "agents": 5}, {"noise": UNEQUAL_NOISE}, 7, log_cosh),
+    "ring-unequal-noise": Problem(
+        {"kind": "ring", "agents": 5}, {"noise": UNEQUAL_NOISE}, 7, log_cosh
+    ),
     "star-wide": Problem({"kind": "star", "agents": 4}, {"weights": {"kind": "lazy"}}, 600, wide),
     "complete-asymmetric": Problem(
         {"kind": "complete", "agents": 3}, {"weights": {"matrix": CIRCULANT}}, 3, log_cosh
@@ -93,7 +97,9 @@ def both(compression: Compression, problem: Problem) -> tuple[cpgt.Result, refer
 @pytest.mark.parametrize("compression", COMPRESSIONS.values(), ids=COMPRESSIONS)
 def test_a_run_equals_the_textbook_form(compression: Compression, problem: Problem) -> None:
     result, history = both(compression, problem)
-    assert result.x.shape == history.x.shape == (ROUNDS + 1, len(result.references), problem.dimension)
+    assert (
+        result.x.shape == history.x.shape == (ROUNDS + 1, len(result.references), problem.dimension)
+    )
     assert relative_error(result.x, history.x).max() < TOLERANCE
     assert relative_error(result.y, history.y).max() < TOLERANCE
     assert relative_error(result.references[None], history.x_reference[-1:]).max() < TOLERANCE
@@ -105,4 +111,6 @@ def test_the_noise_a_run_reports_is_the_noise_it_draws() -> None:
     objectives, _ = problem.make(5, problem.dimension)
     result = cpgt.run(network, objectives, rounds=100, seed=SEED)
     drawn = draws_of(network, SEED, 100, problem.dimension).eta_y
-    np.testing.assert_allclose(result.eta_y, drawn, rtol=0, atol=1e-12)  # x^a - x, so rounded as x^a is
+    np.testing.assert_allclose(
+        result.eta_y, drawn, rtol=0, atol=1e-12
+    )  # x^a - x, so rounded as x^a is

@@ -6,11 +6,14 @@ from typing import Any
 
 import pytest
 
-from agent.agreement import Agreement
-from agent.errors import InputError
-from wire.messages import Plan, decode_control, encode_control
+from cpgt.agent.agreement import Agreement
+from cpgt.agent.errors import InputError
+from cpgt.wire.messages import Plan, decode_control, encode_control
 
-PARAMETERS: dict[str, Any] = {"noise": {"s_x": 1.0, "q": 0.9}, "objective": {"kind": "ridge", "scale": 2.0}}
+PARAMETERS: dict[str, Any] = {
+    "noise": {"s_x": 1.0, "q": 0.9},
+    "objective": {"kind": "ridge", "scale": 2.0},
+}
 WEIGHTS = {1: 0.5, 2: 0.25, 3: 0.25}
 AGREED = Agreement(PARAMETERS, WEIGHTS, 100)
 
@@ -26,7 +29,9 @@ def plan(parameters: dict[str, Any] = PARAMETERS, rounds: int = 100, **weights: 
 def test_the_plan_that_was_agreed_on() -> None:
     AGREED.check(plan())
     AGREED.check(plan(rounds=1))
-    AGREED.check(plan({**PARAMETERS, "objective": {"kind": "ridge", "scale": 2}}))  # the same number
+    AGREED.check(
+        plan({**PARAMETERS, "objective": {"kind": "ridge", "scale": 2}})
+    )  # the same number
 
 
 @pytest.mark.parametrize(

@@ -8,14 +8,15 @@ import numpy as np
 import pytest
 
 import cpgt
-from agent.algorithms import X, Y, build_algorithm, start_point
-from agent.algorithms.cpgt import State
-from agent.algorithms.schemes import REFERENCE
-from agent.errors import DivergedError, InputError
-from agent.noise import Drawn
-from agent.objectives import Objective
-from agent.randomness import Drawer, Randomness, seeded_secret
-from cpgt.problem import build_objectives
+from cpgt.agent.algorithms import X, Y, build_algorithm, start_point
+from cpgt.agent.algorithms.cpgt import State
+from cpgt.agent.algorithms.schemes import REFERENCE
+from cpgt.agent.errors import DivergedError, InputError
+from cpgt.agent.objectives import Objective
+from cpgt.agent.privacy.noise import Drawn
+from cpgt.agent.privacy.randomness import Drawer, Randomness, seeded_secret
+from cpgt.configuration.data import build_objectives
+from cpgt.wire.vectors import Dense, Quantized, Sparse, Vectors
 from tests.agent.problems import (
     COMPRESSIONS,
     Array,
@@ -27,7 +28,6 @@ from tests.agent.problems import (
     stacked,
     starts_of,
 )
-from wire.vectors import Dense, Quantized, Sparse, Vectors
 
 SEED = 3
 PAPER = {"kind": "paper"}
@@ -154,7 +154,9 @@ def test_no_noise_is_compressed_gradient_tracking() -> None:
 
 
 def test_identity_without_noise_is_gradient_tracking() -> None:
-    network = make_network(PLAIN, PAPER, noise={}, algorithm={"kind": "gradient-tracking", "alpha": 0.05})
+    network = make_network(
+        PLAIN, PAPER, noise={}, algorithm={"kind": "gradient-tracking", "alpha": 0.05}
+    )
     result = cpgt.run(network, PROBLEM.objectives, rounds=ROUNDS, seed=SEED)
     W, x = network.topology.weights, starts_of(network, SEED, 5)
     y, g = PROBLEM.gradients(x), PROBLEM.gradients
@@ -176,7 +178,9 @@ class HalfSquare:
 
 
 @every_compression
-@pytest.mark.parametrize("objective", [Quadratics(1, 10, 5, 1 / 20, seed=2).objectives[0], HalfSquare()])
+@pytest.mark.parametrize(
+    "objective", [Quadratics(1, 10, 5, 1 / 20, seed=2).objectives[0], HalfSquare()]
+)
 def test_one_agent_descends_the_gradient(compression: Compression, objective: Objective) -> None:
     network = make_network(compression, {"kind": "path", "agents": 1}, noise={}, alpha=0.1)
     result = cpgt.run(network, [objective], rounds=ROUNDS, seed=SEED)
@@ -278,13 +282,16 @@ def drive(
     everybody = list(zip(algorithms, objectives, randomness, strict=True))
     states = [algorithms[0].start(f, x) for f, x in zip(objectives, starts, strict=True)]
     for k in range(rounds):
-        outgoing = [a.outgoing(state, k, r) for (a, _, r), state in zip(everybody, states, strict=True)]
+        outgoing = [
+            a.outgoing(state, k, r) for (a, _, r), state in zip(everybody, states, strict=True)
+        ]
         for i, (algorithm, objective, _) in enumerate(everybody):
             row = network.topology.row(i + 1)
             order = [i + 1, *(peer for peer in row if peer != i + 1)]
             mixing = algorithm.mixing(row[i + 1], [row[peer] for peer in order[1:]])
             stacks = [
-                (mixing[:, [m]], stack_of_one(outgoing[peer - 1].message)) for m, peer in enumerate(order)
+                (mixing[:, [m]], stack_of_one(outgoing[peer - 1].message))
+                for m, peer in enumerate(order)
             ]
             states[i] = algorithm.absorb(states[i], outgoing[i], objective, stacks)
     return states
@@ -295,7 +302,9 @@ def test_every_trial_of_a_batch_is_a_run_of_its_own(name: str) -> None:
     trials, rounds, objectives = 4, 150, PROBLEM.objectives
     network = make_network(COMPRESSIONS[name], PAPER)
     secrets = [seeded_secret(SEED, agent) for agent in network.agents]
-    starts = np.stack([start_point("uniform", Randomness(secret), (trials, 5)) for secret in secrets])
+    starts = np.stack(
+        [start_point("uniform", Randomness(secret), (trials, 5)) for secret in secrets]
+    )
     batch = drive(network, objectives, starts, [Randomness(secret) for secret in secrets], rounds)
     for t in range(trials):
         lone = [OneOf(secret, t, trials) for secret in secrets]
@@ -303,7 +312,10 @@ def test_every_trial_of_a_batch_is_a_run_of_its_own(name: str) -> None:
         for many, one in zip(batch, single, strict=True):
             assert many.values.shape == (trials, 2, 5)
             assert relative_error(many.values[None, t], one.values[None]).max() < 1e-10
-            assert relative_error(many.shared[None, REFERENCE, t], one.shared[None, REFERENCE]).max() < 1e-10
+            assert (
+                relative_error(many.shared[None, REFERENCE, t], one.shared[None, REFERENCE]).max()
+                < 1e-10
+            )
     assert not np.allclose(batch[0].values[0, X], batch[0].values[1, X])
 
     result = cpgt.run(network, objectives, rounds=rounds, seed=SEED)
@@ -323,7 +335,9 @@ def test_the_literal_scaling_of_the_diadsp_row_diverges_and_says_when() -> None:
     found = re.search(r"round (\d+)", str(caught.value))
     assert found
     # not before the norm's square is out of range, not after the state is
-    assert _first_round_beyond(1e153, network) <= int(found[1]) <= _first_round_beyond(np.inf, network)
+    assert (
+        _first_round_beyond(1e153, network) <= int(found[1]) <= _first_round_beyond(np.inf, network)
+    )
 
 
 def _first_round_beyond(bound: float, network: cpgt.Network) -> int:
@@ -349,7 +363,9 @@ def test_divergence_is_an_error_whatever_the_compressor(compression: Compression
 
 def _diadsp_eigenvalues(scale: float, seed: int) -> Array:
     """Magnitudes, largest first, of the linear map (x, y) -> (x+, y+) of the DiaDSP row."""
-    network = cpgt.load_network("paper-diadsp", [f"objective.scale={scale}", f"synthetic.seed={seed}"])
+    network = cpgt.load_network(
+        "paper-diadsp", [f"objective.scale={scale}", f"synthetic.seed={seed}"]
+    )
     objectives, identity = build_objectives(network, {}), np.eye(10)
     H = np.zeros((60, 60))
     for i, objective in enumerate(objectives):
@@ -365,5 +381,7 @@ def _diadsp_eigenvalues(scale: float, seed: int) -> Array:
 def test_the_diadsp_row_is_stable_with_1_36_and_not_with_1_6(seed: int) -> None:
     assert 1.5 < _diadsp_eigenvalues(1 / 6, seed)[0] < 3
     magnitudes = _diadsp_eigenvalues(1 / 36, seed)
-    assert np.allclose(magnitudes[:10], 1, atol=1e-6)  # the invariant: d quantities that no round changes
+    assert np.allclose(
+        magnitudes[:10], 1, atol=1e-6
+    )  # the invariant: d quantities that no round changes
     assert magnitudes[10] < 1 - 1e-4

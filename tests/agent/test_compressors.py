@@ -9,12 +9,21 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 import cpgt
-from agent.compressors import Compressor, Identity, Natural, Quantizer, RandomK, Sign, TopK, TopKQuantizer
-from agent.errors import InputError
-from agent.objectives import LeastSquares
+from cpgt.agent.compressors import (
+    Compressor,
+    Identity,
+    Natural,
+    Quantizer,
+    RandomK,
+    Sign,
+    TopK,
+    TopKQuantizer,
+)
+from cpgt.agent.errors import InputError
+from cpgt.agent.objectives import LeastSquares
+from cpgt.wire.payloads import decode, encode
 from tests.agent.problems import COMPRESSIONS, Array, make_network
 from tests.reference import cpgt as reference
-from wire.payloads import decode, encode
 
 # no deadline: the machine may be busy. derandomized: the same examples everywhere.
 repeatable = settings(deadline=None, derandomize=True, max_examples=200)
@@ -64,13 +73,18 @@ EVERY: list[Compressor] = [
 @pytest.mark.parametrize("dither", [0.0, 0.5, JUST_BELOW_1])
 def test_zero_stays_zero(compressor: Compressor, dither: float) -> None:
     for zero in (np.zeros((2, 5)), -np.zeros((2, 5))):
-        assert np.array_equal(compressor.compress(zero, np.full((2, 5), dither)).dense(), np.zeros((2, 5)))
+        assert np.array_equal(
+            compressor.compress(zero, np.full((2, 5), dither)).dense(), np.zeros((2, 5))
+        )
 
 
 @pytest.mark.parametrize("compressor", EVERY, ids=str)
 def test_rows_are_compressed_one_by_one(compressor: Compressor) -> None:
     rng = np.random.default_rng(1)
-    v, dither = rng.standard_normal((4, 2, 6)) * 10.0 ** rng.integers(-9, 9, (4, 2, 1)), rng.random((4, 2, 6))
+    v, dither = (
+        rng.standard_normal((4, 2, 6)) * 10.0 ** rng.integers(-9, 9, (4, 2, 1)),
+        rng.random((4, 2, 6)),
+    )
     v[2, 1] = 0.0
     together = compressor.compress(v, dither).dense()
     for row in np.ndindex(4, 2):
@@ -90,7 +104,9 @@ def test_the_vector_and_its_dither_are_left_as_they_are(compressor: Compressor) 
 
 @repeatable
 @given(st.sampled_from(EVERY), st.integers(5, 100), st.integers(0, 2**32))
-def test_what_is_sent_is_what_the_compressor_gave(compressor: Compressor, dimension: int, seed: int) -> None:
+def test_what_is_sent_is_what_the_compressor_gave(
+    compressor: Compressor, dimension: int, seed: int
+) -> None:
     rng = np.random.default_rng(seed)
     v: Array = rng.standard_t(2, (2, dimension)) * 10.0 ** rng.integers(-20, 20, (2, 1))
     message = compressor.compress(v, rng.random(v.shape))
@@ -111,7 +127,9 @@ def part_lost(compressor: Compressor, v: Array, dither: Array) -> Array:
 
 
 FINITE = st.floats(-1e300, 1e300)  # subnormal ones, too
-ANY_VECTORS = st.integers(1, 12).flatmap(lambda d: arrays(np.float64, d, elements=FINITE | COORDINATES))
+ANY_VECTORS = st.integers(1, 12).flatmap(
+    lambda d: arrays(np.float64, d, elements=FINITE | COORDINATES)
+)
 
 
 @repeatable
@@ -176,7 +194,9 @@ def test_buckets_keep_phi_from_growing_with_d() -> None:
     assert bucketed.phi(16) == bucketed.phi(100_000) == Quantizer(2).phi(16)
     v = rng.standard_normal(20_000)
     lost = part_lost(bucketed, v, rng.random((30, 20_000)))
-    assert lost.mean() < bucketed.phi(20_000) + 5 * lost.std() / np.sqrt(30) < Quantizer(2).phi(20_000)
+    assert (
+        lost.mean() < bucketed.phi(20_000) + 5 * lost.std() / np.sqrt(30) < Quantizer(2).phi(20_000)
+    )
 
 
 def test_each_bucket_has_a_norm_of_its_own() -> None:
@@ -259,7 +279,9 @@ def test_values_are_rounded_to_their_type_at_any_size(case: tuple[Array, int], v
 
 
 def test_values_of_a_type_that_is_not_there() -> None:
-    with pytest.raises(InputError, match=r"compressor\.values = 'float8' is not known; there are float64"):
+    with pytest.raises(
+        InputError, match=r"compressor\.values = 'float8' is not known; there are float64"
+    ):
         TopK(1, "float8")
     with pytest.raises(InputError, match=r"compressor\.values"):
         RandomK(1, "f4")
@@ -307,7 +329,9 @@ def test_powers_are_the_nearest() -> None:
 
 @repeatable
 @given(vectors_and_k(), BITS, st.integers(0, 2**32))
-def test_top_k_then_quantize_is_one_after_the_other(case: tuple[Array, int], bits: int, seed: int) -> None:
+def test_top_k_then_quantize_is_one_after_the_other(
+    case: tuple[Array, int], bits: int, seed: int
+) -> None:
     v, k = case
     dither = np.random.default_rng(seed).random(v.size)
     found = TopKQuantizer(k, bits).compress(v, dither).dense()
@@ -321,7 +345,9 @@ def test_k_that_makes_no_sense() -> None:
     with pytest.raises(InputError, match=r"compressor\.k must be at least 1, not 0"):
         TopK(0)
     TopK(5).check(5)
-    with pytest.raises(InputError, match=r"compressor\.k = 6 is more than the dimension 5; choose at most 5"):
+    with pytest.raises(
+        InputError, match=r"compressor\.k = 6 is more than the dimension 5; choose at most 5"
+    ):
         TopK(6).check(5)
 
 
@@ -375,7 +401,9 @@ def test_the_quantizer_times_xi_has_no_bias(bits: int) -> None:
     dithers = np.random.default_rng(4).random((draws, 8))
     compressed = Quantizer(bits).compress(np.broadcast_to(v, (draws, 8)), dithers).dense()
     xi = reference.quantizer_xi(bits, 8)
-    step = np.linalg.norm(v) / 2.0 ** (bits - 1)  # two values a step apart: a deviation of at most half of it
+    step = np.linalg.norm(v) / 2.0 ** (
+        bits - 1
+    )  # two values a step apart: a deviation of at most half of it
     assert np.abs(xi * compressed.mean(axis=0) - v).max() < 5 * step / 2 / np.sqrt(draws)
 
 
@@ -425,14 +453,18 @@ def test_the_quantizer_agrees_with_the_reference(v: Array, bits: int, seed: int)
     found = Quantizer(bits).compress(v, dither).dense()
     wanted = reference.quantizer(bits)(v, dither)
     norm = np.linalg.norm(v)
-    if norm:  # rounding may decide differently where it matters which side of a whole number a sum is
+    if (
+        norm
+    ):  # rounding may decide differently where it matters which side of a whole number a sum is
         sums = 2.0 ** (bits - 1) * np.abs(v) / norm + dither
         clear = np.abs(sums - np.round(sums)) > 1e-9
         found, wanted = found[clear], wanted[clear]
     assert np.allclose(found, wanted, rtol=1e-12, atol=0)
 
 
-@pytest.mark.parametrize(("bits", "d", "xi"), [(1, 10, 1 + 10**0.5), (2, 1, 1.25), (4, 10, 1 + 10 / 64)])
+@pytest.mark.parametrize(
+    ("bits", "d", "xi"), [(1, 10, 1 + 10**0.5), (2, 1, 1.25), (4, 10, 1 + 10 / 64)]
+)
 def test_the_constants_of_the_quantizer(bits: int, d: int, xi: float) -> None:
     assert Quantizer(bits).xi(d) == pytest.approx(xi)
     assert Quantizer(bits).xi(d) == reference.quantizer_xi(bits, d)

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from agent.errors import InputError
-from agent.objectives import Curved, Objective, build_objective
+from cpgt.agent.errors import InputError
+from cpgt.agent.objectives import Curved, Objective, build_objective
 from tests.agent.problems import Array
 
 RNG = np.random.default_rng(11)
@@ -73,8 +73,12 @@ CASES = {
         lambda x: squares(x) + float(0.15 * x @ x),
         np.linalg.eigvalsh(A.T @ A)[0] + 0.3,
     ),
-    "huber": Case("huber", {"threshold": 1.5, "l2": 0.3, "scale": 0.5}, {"A": A, "b": B}, huber, 0.3),
-    "logistic 0/1": Case("logistic", {"l2": 0.3, "scale": 0.5}, {"A": A, "labels": TWO}, logistic, 0.3),
+    "huber": Case(
+        "huber", {"threshold": 1.5, "l2": 0.3, "scale": 0.5}, {"A": A, "b": B}, huber, 0.3
+    ),
+    "logistic 0/1": Case(
+        "logistic", {"l2": 0.3, "scale": 0.5}, {"A": A, "labels": TWO}, logistic, 0.3
+    ),
     "logistic -1/1": Case(
         "logistic", {"l2": 0.3, "scale": 0.5}, {"A": A, "labels": 2 * TWO - 1}, logistic, 0.3
     ),
@@ -122,7 +126,9 @@ def test_leading_axes_hold_independent_points_and_stay_as_they_are(case: Case) -
     together = objective.gradient(points)
     assert together.shape == points.shape
     for place in np.ndindex(3, 2):
-        assert together[place] == pytest.approx(objective.gradient(points[place]), rel=1e-12, abs=1e-12)
+        assert together[place] == pytest.approx(
+            objective.gradient(points[place]), rel=1e-12, abs=1e-12
+        )
     assert np.array_equal(points, before)
 
 
@@ -143,7 +149,9 @@ def test_curvature_lies_between_strong_convexity_and_smoothness(case: Case) -> N
         assert eigenvalues[0] > objective.strong_convexity - 1e-5
         assert eigenvalues[-1] < objective.smoothness + 1e-5
         largest = max(largest, eigenvalues[-1])
-    tight = {"softmax": 0.5, "huber": 0.5}.get(case.kind, 0.999)  # softmax at 0 has 1/3 of the bound's 1/2
+    tight = {"softmax": 0.5, "huber": 0.5}.get(
+        case.kind, 0.999
+    )  # softmax at 0 has 1/3 of the bound's 1/2
     assert largest > tight * objective.smoothness
 
 
@@ -166,34 +174,74 @@ def test_far_points_do_not_overflow() -> None:
     ("kind", "options", "data", "complaint"),
     [
         ("ridge", {"l2": 0.0}, {"A": A, "b": B}, "objective.l2 must be positive, not 0.0"),
-        ("ridge", {"l2": 1.0, "scale": -1.0}, {"A": A, "b": B}, "objective.scale must be positive, not -1.0"),
+        (
+            "ridge",
+            {"l2": 1.0, "scale": -1.0},
+            {"A": A, "b": B},
+            "objective.scale must be positive, not -1.0",
+        ),
         ("ridge", {"l2": 1.0}, {"A": A}, "ridge needs an array 'b' in the data file; it has 'A'"),
         ("huber", {"threshold": 0.0}, {"A": A, "b": B}, "objective.threshold must be positive"),
         ("huber", {"l2": -1.0}, {"A": A, "b": B}, "objective.l2 must be at least 0, not -1.0"),
-        ("logistic", {"l2": 1.0}, {"A": A, "labels": B}, "logistic needs labels 0 and 1, or -1 and 1; "),
-        ("logistic", {"l2": 1.0}, {"A": A, "labels": THREE}, "labels 0 and 1, or -1 and 1; there are others"),
+        (
+            "logistic",
+            {"l2": 1.0},
+            {"A": A, "labels": B},
+            "logistic needs labels 0 and 1, or -1 and 1; ",
+        ),
+        (
+            "logistic",
+            {"l2": 1.0},
+            {"A": A, "labels": THREE},
+            "labels 0 and 1, or -1 and 1; there are others",
+        ),
         (
             "logistic",
             {"l2": 1.0},
             {"A": A, "labels": np.array([0, 1, -1, 0, 1, 1, 1])},
             "labels 0 and 1, or -1 and 1; there are others",
         ),
-        ("logistic", {"l2": 1.0}, {"A": A, "labels": TWO[:3]}, r"labels of shape (m,), not (7, 4), (3,)"),
-        ("softmax", {"l2": 1.0, "classes": 1}, {"A": A, "labels": TWO}, "classes must be at least 2, not 1"),
+        (
+            "logistic",
+            {"l2": 1.0},
+            {"A": A, "labels": TWO[:3]},
+            r"labels of shape (m,), not (7, 4), (3,)",
+        ),
+        (
+            "softmax",
+            {"l2": 1.0, "classes": 1},
+            {"A": A, "labels": TWO},
+            "classes must be at least 2, not 1",
+        ),
         (
             "softmax",
             {"l2": 1.0, "classes": 2},
             {"A": A, "labels": THREE},
             "labels from 0 to 1; there are others",
         ),
-        ("softmax", {"l2": 1.0, "classes": 2}, {"A": A, "labels": TWO + 0.5}, "labels from 0 to 1; "),
+        (
+            "softmax",
+            {"l2": 1.0, "classes": 2},
+            {"A": A, "labels": TWO + 0.5},
+            "labels from 0 to 1; ",
+        ),
         ("softmax", {"l2": 1.0}, {"A": A, "labels": TWO}, "missing a required argument: 'classes'"),
         ("quadratic", {}, {"H": H, "b": B}, "H of shape (d, d) or (d,), not (7,), (4, 4)"),
         ("quadratic", {}, {"H": ROOT, "b": B[:4]}, "quadratic needs a symmetric H"),
         ("quadratic", {}, {"H": -H, "b": B[:4]}, "quadratic needs an H without negative curvature"),
         ("quadratic", {}, {"H": CURVATURES, "b": B[:4], "signs": CURVATURES}, "entries 1 and -1"),
-        ("quadratic", {}, {"H": H, "b": B[:4], "signs": SIGNS}, "entries 1 and -1, and H of shape (d,)"),
-        ("quadratic", {}, {"H": H.astype(complex), "b": B[:4]}, "real numbers in 'H', not complex128"),
+        (
+            "quadratic",
+            {},
+            {"H": H, "b": B[:4], "signs": SIGNS},
+            "entries 1 and -1, and H of shape (d,)",
+        ),
+        (
+            "quadratic",
+            {},
+            {"H": H.astype(complex), "b": B[:4]},
+            "real numbers in 'H', not complex128",
+        ),
     ],
 )
 def test_what_does_not_fit_is_one_line(

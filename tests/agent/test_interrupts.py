@@ -10,7 +10,7 @@ import time
 import pytest
 import zmq
 
-from agent.interrupts import interrupts
+from cpgt.agent.interrupts import interrupts
 
 
 class Interrupted:

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from agent.errors import CodeError, InputError
-from agent.objectives import (
+from cpgt.agent.errors import CodeError, InputError
+from cpgt.agent.objectives import (
     OBJECTIVES,
     Idle,
     LeastSquares,
@@ -49,13 +49,17 @@ def test_the_scale_is_1_unless_given() -> None:
     assert LeastSquares(A, B).dimension == 4
 
 
-@pytest.mark.parametrize("objective", [LeastSquares(A, B, 0.5), Idle(4)], ids=["least-squares", "idle"])
+@pytest.mark.parametrize(
+    "objective", [LeastSquares(A, B, 0.5), Idle(4)], ids=["least-squares", "idle"]
+)
 def test_leading_axes_hold_independent_points(objective: Objective) -> None:
     points = RNG.standard_normal((3, 2, 4))
     together = objective.gradient(points)
     assert together.shape == (3, 2, 4)
     for place in np.ndindex(3, 2):
-        assert together[place] == pytest.approx(objective.gradient(points[place]), rel=1e-13, abs=1e-13)
+        assert together[place] == pytest.approx(
+            objective.gradient(points[place]), rel=1e-13, abs=1e-13
+        )
 
 
 def test_a_gradient_leaves_its_point_as_it_is() -> None:
@@ -135,7 +139,9 @@ CENTER = {"center": np.array([1.0, 2.0, 3.0])}
 
 
 @pytest.mark.parametrize(("options", "weight"), [({}, 2.0), ({"weight": 5.0}, 5.0)])
-def test_your_own_objective(make_module: MakeModule, options: dict[str, Any], weight: float) -> None:
+def test_your_own_objective(
+    make_module: MakeModule, options: dict[str, Any], weight: float
+) -> None:
     objective = build_objective(f"{make_module(RIDGE)}:factory", options, CENTER)
     assert objective.dimension == 3
     assert objective.gradient(np.zeros(3)) == pytest.approx(-weight * CENTER["center"])
@@ -147,10 +153,26 @@ def test_your_own_objective(make_module: MakeModule, options: dict[str, Any], we
         ("missing", {}, "cannot be loaded: module '{module}' has no attribute 'missing'"),
         ("", {}, "cannot be loaded"),
         ("number", {}, "objective.kind = '{module}:number' is not a function"),
-        ("without", {}, "objective '{module}:without' made something without `dimension` and `gradient(x)`"),
-        ("wrong_shape", {}, "objective '{module}:wrong_shape': the gradient has shape (2,), not (3,)"),
-        ("number_gradient", {}, "objective '{module}:number_gradient': the gradient has shape (), not (3,)"),
-        ("factory", {"wait": 1}, "objective '{module}:factory': got an unexpected keyword argument 'wait'"),
+        (
+            "without",
+            {},
+            "objective '{module}:without' made something without `dimension` and `gradient(x)`",
+        ),
+        (
+            "wrong_shape",
+            {},
+            "objective '{module}:wrong_shape': the gradient has shape (2,), not (3,)",
+        ),
+        (
+            "number_gradient",
+            {},
+            "objective '{module}:number_gradient': the gradient has shape (), not (3,)",
+        ),
+        (
+            "factory",
+            {"wait": 1},
+            "objective '{module}:factory': got an unexpected keyword argument 'wait'",
+        ),
     ],
 )
 def test_an_objective_of_your_own_that_cannot_be_used(
@@ -165,7 +187,10 @@ def test_an_objective_of_your_own_that_cannot_be_used(
     ("kind", "complaint"),
     [
         ("no_such_module:factory", "cannot be loaded: No module named 'no_such_module'"),
-        ("agent.no_such_module:factory", "cannot be loaded: No module named 'agent.no_such_module'"),
+        (
+            "cpgt.agent.no_such_module:factory",
+            "cannot be loaded: No module named 'cpgt.agent.no_such_module'",
+        ),
         (":factory", "cannot be loaded"),
         (".relative:factory", "objective.kind = '.relative:factory' cannot be loaded"),
         ("builtins:dict", "'builtins:dict'"),
@@ -177,7 +202,10 @@ def test_a_kind_that_is_not_there(kind: str, complaint: str) -> None:
         build_objective(kind, {}, {})
 
 
-COMPLAINT = "from agent.errors import InputError\ndef factory(data):\n    raise InputError('patient 4711')\n"
+COMPLAINT = """from cpgt.agent.errors import InputError
+def factory(data):
+    raise InputError('patient 4711')
+"""
 
 
 @pytest.mark.parametrize("text", ["raise ValueError('patient 4711')", COMPLAINT])
@@ -334,7 +362,9 @@ BAD_FILES = [
 def test_a_malformed_file_is_named(tmp_path: Path, write: Callable[[Path], None]) -> None:
     path = tmp_path / "data.npz"
     write(path)
-    with pytest.raises(InputError, match=re.escape(f"data file {path}: not an .npz file of plain arrays")):
+    with pytest.raises(
+        InputError, match=re.escape(f"data file {path}: not an .npz file of plain arrays")
+    ):
         load_data(path)
 
 
@@ -370,10 +400,14 @@ def test_a_pickle_in_a_file_is_never_run(tmp_path: Path) -> None:
         (np.array([1.0, complex(0, np.nan)]), "A[1] is nanj"),
     ],
 )
-def test_data_that_is_not_finite_is_refused_with_its_place(tmp_path: Path, array: Array, place: str) -> None:
+def test_data_that_is_not_finite_is_refused_with_its_place(
+    tmp_path: Path, array: Array, place: str
+) -> None:
     path = tmp_path / "data.npz"
     np.savez(path, fine=np.ones(3), A=array)
-    with pytest.raises(InputError, match=re.escape(f"data file {path}: {place}; clean the data first")):
+    with pytest.raises(
+        InputError, match=re.escape(f"data file {path}: {place}; clean the data first")
+    ):
         load_data(path)
 
 

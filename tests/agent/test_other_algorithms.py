@@ -7,16 +7,17 @@ import numpy as np
 import pytest
 
 import cpgt
-from agent.algorithms import ALGORITHMS, Algorithm, Limit, start_point
-from agent.errors import DivergedError, InputError
-from agent.quantizers import UnbiasedQuantizer
-from agent.randomness import Randomness, seeded_secret
-from cpgt.problem import build_objectives, solve
+from cpgt.agent.algorithms import ALGORITHMS, Algorithm, Limit, start_point
+from cpgt.agent.compressors.unbiased import UnbiasedQuantizer
+from cpgt.agent.errors import DivergedError, InputError
+from cpgt.agent.privacy.randomness import Randomness, seeded_secret
+from cpgt.configuration.data import build_objectives
+from cpgt.results.optimum import solve
+from cpgt.wire.vectors import Dense
 from tests.agent.problems import Array, Quadratics, relative_error, starts_of
 from tests.agent.test_algorithms import OneOf, drive
 from tests.reference import cpgt as oracle
 from tests.reference import others as reference
-from wire.vectors import Dense
 
 SEED, ROUNDS, D = 5, 300, 5
 PROBLEM = Quadratics(agents=6, rows=10, dimension=D, scale=1 / 20, seed=5)
@@ -88,13 +89,19 @@ def test_gradient_descent(decay: float) -> None:
 
 def test_extra() -> None:
     network = network_of("extra", alpha=0.1)
-    wanted = reference.extra(network.topology.weights, 0.1, GRADIENTS, starts_of(network, SEED, D), ROUNDS)
+    wanted = reference.extra(
+        network.topology.weights, 0.1, GRADIENTS, starts_of(network, SEED, D), ROUNDS
+    )
     assert relative_error(run(network), wanted).max() < 1e-10
 
 
 @pytest.mark.parametrize(
     ("compressor", "C"),
-    [(TOP_2, oracle.top_k(2)), (FOUR_BITS, oracle.quantizer(4)), ({"kind": "identity"}, oracle.identity)],
+    [
+        (TOP_2, oracle.top_k(2)),
+        (FOUR_BITS, oracle.quantizer(4)),
+        ({"kind": "identity"}, oracle.identity),
+    ],
 )
 @pytest.mark.parametrize("decay", [0.0, 0.1])
 def test_choco(compressor: dict[str, Any], C: oracle.Compressor, decay: float) -> None:
@@ -191,9 +198,13 @@ def test_choco_without_compression_steps_and_then_mixes() -> None:
 
 
 @pytest.mark.parametrize("compressor", [TOP_2, FOUR_BITS], ids=["top-2", "4-bit"])
-def test_undamped_compressed_gradient_tracking_is_cpgt_without_noise(compressor: dict[str, Any]) -> None:
+def test_undamped_compressed_gradient_tracking_is_cpgt_without_noise(
+    compressor: dict[str, Any],
+) -> None:
     options = {"alpha": 0.1, "gamma": 0.2, "compressor": compressor}
-    ours, theirs = (run(network_of(kind, **options)) for kind in ("cpgt", "compressed-gradient-tracking"))
+    ours, theirs = (
+        run(network_of(kind, **options)) for kind in ("cpgt", "compressed-gradient-tracking")
+    )
     assert relative_error(theirs, ours).max() < 1e-10
 
 
@@ -204,7 +215,10 @@ def test_a_fine_quantizer_of_wide_range_is_gradient_tracking() -> None:
 
 
 def test_a_quantizer_that_shrinks_too_fast_comes_to_rest_elsewhere() -> None:
-    x = run(network_of("quantized-gradient-tracking", alpha=0.1, gamma=0.5, range=0.01, shrink=0.5), 1500)
+    x = run(
+        network_of("quantized-gradient-tracking", alpha=0.1, gamma=0.5, range=0.01, shrink=0.5),
+        1500,
+    )
     assert residuals(x, PROBLEM.limit())[-1] > 0.01
 
 
@@ -220,7 +234,9 @@ def test_without_noise_private_descent_is_projected_descent() -> None:
     is the one where the gradient points straight inwards."""
     problem = Quadratics(1, 10, D, 1 / 20, seed=2)
     radius = 0.5 * float(np.linalg.norm(problem.limit()))
-    network = network_of("private-gradient-descent", alpha=0.5, step_decay=0.9999, radius=radius, graph=ALONE)
+    network = network_of(
+        "private-gradient-descent", alpha=0.5, step_decay=0.9999, radius=radius, graph=ALONE
+    )
     x = run(network, 2000, problem)[-1]
     gradient = problem.gradients(x)
     assert np.linalg.norm(x) == pytest.approx(radius)
@@ -251,7 +267,9 @@ def test_what_an_agents_function_changes_in_private_descent() -> None:
             algorithm.absorb(state, algorithm.outgoing(state, k, randomness), Linear(slope), seen)
             for state, slope in zip(states, (-2.0, 2.0), strict=True)
         ]
-        assert abs(states[0].values - states[1].values).item() == pytest.approx(2 * 2.0 * 0.3 * 0.8**k)
+        assert abs(states[0].values - states[1].values).item() == pytest.approx(
+            2 * 2.0 * 0.3 * 0.8**k
+        )
 
 
 # --- limits and rates -----------------------------------------------------------------------------
@@ -301,7 +319,8 @@ def test_gradient_descent_with_a_constant_step_goes_linearly_to_a_biased_point()
 
 
 @pytest.mark.parametrize(
-    ("kind", "options"), [("gradient-descent", {}), ("choco", {"gamma": 0.3, "compressor": FOUR_BITS})]
+    ("kind", "options"),
+    [("gradient-descent", {}), ("choco", {"gamma": 0.3, "compressor": FOUR_BITS})],
 )
 def test_half_a_constant_step_has_half_the_bias(kind: str, options: dict[str, Any]) -> None:
     bias = [
@@ -312,7 +331,8 @@ def test_half_a_constant_step_has_half_the_bias(kind: str, options: dict[str, An
 
 
 @pytest.mark.parametrize(
-    ("kind", "options"), [("gradient-descent", {}), ("choco", {"gamma": 0.3, "compressor": FOUR_BITS})]
+    ("kind", "options"),
+    [("gradient-descent", {}), ("choco", {"gamma": 0.3, "compressor": FOUR_BITS})],
 )
 def test_a_decaying_step_converges_like_one_over_k(kind: str, options: dict[str, Any]) -> None:
     network = network_of(kind, alpha=0.4, decay=0.1, **options)
@@ -373,7 +393,9 @@ def test_the_unbiased_quantizer_is_unbiased_and_within_its_bound() -> None:
 
 def test_a_compressor_that_is_not_contractive_is_refused_where_nothing_damps_it() -> None:
     network = network_of("cpgt", alpha=0.1, compressor={"kind": "quantize-unbiased", "bits": 1})
-    with pytest.raises(InputError, match=r"compressor: not contractive for d = 5, .* use more bits"):
+    with pytest.raises(
+        InputError, match=r"compressor: not contractive for d = 5, .* use more bits"
+    ):
         cpgt.run(network, PROBLEM.objectives)
 
 
@@ -401,8 +423,12 @@ def test_every_trial_of_a_batch_is_a_run_of_its_own(kind: str) -> None:
     trials, rounds = 3, 60
     network = network_of(kind, alpha=0.1, **EVERY[kind])
     secrets = [seeded_secret(SEED, agent) for agent in network.agents]
-    starts = np.stack([start_point("uniform", Randomness(secret), (trials, D)) for secret in secrets])
-    batch = drive(network, PROBLEM.objectives, starts, [Randomness(secret) for secret in secrets], rounds)
+    starts = np.stack(
+        [start_point("uniform", Randomness(secret), (trials, D)) for secret in secrets]
+    )
+    batch = drive(
+        network, PROBLEM.objectives, starts, [Randomness(secret) for secret in secrets], rounds
+    )
     algorithm: Algorithm[Any, Any] = network.algorithm_of(1)
     for t in range(trials):
         lone = [OneOf(secret, t, trials) for secret in secrets]
@@ -454,7 +480,11 @@ def test_a_run_may_stop_when_what_is_public_moves_no_more(kind: str) -> None:
         ("gradient-descent", {"decay": -0.1}, "algorithm.decay must be at least 0, not -0.1"),
         ("gradient-descent", {"gamma": 0.5}, "sends uncompressed with gamma = 1"),
         ("extra", {"compressor": TOP_2}, "sends uncompressed with gamma = 1"),
-        ("extra", {"decay": 0.1}, "algorithm.decay: 'extra' has no such option; it takes alpha, gamma"),
+        (
+            "extra",
+            {"decay": 0.1},
+            "algorithm.decay: 'extra' has no such option; it takes alpha, gamma",
+        ),
         ("choco", {"noise": {"s_x": 1.0}}, "'choco' has no noise; leave noise out"),
         ("choco", {"decay": "fast"}, "algorithm.decay: Input should be a valid number"),
         (
@@ -462,7 +492,11 @@ def test_a_run_may_stop_when_what_is_public_moves_no_more(kind: str) -> None:
             {"noise": {"s_x": 1.0, "s_y": 1.0}},
             "'private-gradient-descent' exchanges x alone; leave noise.s_y out",
         ),
-        ("private-gradient-descent", {"step_decay": 1.0}, "algorithm.step_decay must be in (0, 1), not 1.0"),
+        (
+            "private-gradient-descent",
+            {"step_decay": 1.0},
+            "algorithm.step_decay must be in (0, 1), not 1.0",
+        ),
         ("private-gradient-descent", {"radius": 0.0}, "algorithm.radius must be positive, not 0.0"),
         (
             "compressed-gradient-tracking",
@@ -474,12 +508,26 @@ def test_a_run_may_stop_when_what_is_public_moves_no_more(kind: str) -> None:
             {"compressor": TOP_2},
             "has a quantizer of its own; leave compressor",
         ),
-        ("quantized-gradient-tracking", {"bits": 17}, "algorithm.bits must be from 1 to 16, not 17"),
-        ("quantized-gradient-tracking", {"range": -1.0}, "algorithm.range must be positive, not -1.0"),
-        ("quantized-gradient-tracking", {"shrink": 1.0}, "algorithm.shrink must be in (0, 1), not 1.0"),
+        (
+            "quantized-gradient-tracking",
+            {"bits": 17},
+            "algorithm.bits must be from 1 to 16, not 17",
+        ),
+        (
+            "quantized-gradient-tracking",
+            {"range": -1.0},
+            "algorithm.range must be positive, not -1.0",
+        ),
+        (
+            "quantized-gradient-tracking",
+            {"shrink": 1.0},
+            "algorithm.shrink must be in (0, 1), not 1.0",
+        ),
     ],
 )
-def test_options_that_do_not_fit_are_one_line(kind: str, tables: dict[str, Any], complaint: str) -> None:
+def test_options_that_do_not_fit_are_one_line(
+    kind: str, tables: dict[str, Any], complaint: str
+) -> None:
     with pytest.raises(cpgt.NetworkError, match=re.escape(complaint)) as caught:
         network_of(kind, alpha=0.1, **tables)
     assert "\n" not in str(caught.value)

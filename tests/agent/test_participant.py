@@ -5,15 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from agent.algorithms import CPGT
-from agent.compressors import Quantizer
-from agent.errors import PeerError
-from agent.noise import LaplaceNoise
-from agent.objectives import LeastSquares
-from agent.participant import Participant
-from agent.randomness import Randomness, seeded_secret
-from wire.carriers import MemoryCarrier
-from wire.messages import encode_data
+from cpgt.agent.algorithms import CPGT
+from cpgt.agent.compressors import Quantizer
+from cpgt.agent.errors import PeerError
+from cpgt.agent.objectives import LeastSquares
+from cpgt.agent.participant import Participant
+from cpgt.agent.privacy.noise import LaplaceNoise
+from cpgt.agent.privacy.randomness import Randomness, seeded_secret
+from cpgt.wire.carriers import MemoryCarrier
+from cpgt.wire.messages import encode_data
 
 
 def pair(one: int = 1, two: int = 2) -> tuple[list[Participant], dict[int, MemoryCarrier]]:
@@ -23,7 +23,13 @@ def pair(one: int = 1, two: int = 2) -> tuple[list[Participant], dict[int, Memor
     weights = {one: 0.5, two: 0.5}
     return [
         Participant(
-            i, weights, algorithm, objective, np.zeros(3), Randomness(seeded_secret(1, i)), carriers[i]
+            i,
+            weights,
+            algorithm,
+            objective,
+            np.zeros(3),
+            Randomness(seeded_secret(1, i)),
+            carriers[i],
         )
         for i in (one, two)
     ], carriers
@@ -53,7 +59,9 @@ def test_rounds_sent_again_change_nothing_and_are_counted_apart() -> None:
         assert one.meter.message == other.meter.message
         sizes = one.meter.message
         assert one.meter.resent == []
-        assert sum(other.meter.resent) == sum(sizes) + sum(sizes[:-1])  # each round again, and the one before
+        assert sum(other.meter.resent) == sum(sizes) + sum(
+            sizes[:-1]
+        )  # each round again, and the one before
 
 
 def test_a_number_of_two_bytes_is_not_taken_for_its_first() -> None:

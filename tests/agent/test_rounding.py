@@ -9,14 +9,16 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from agent.objectives import build_objective, rounding_of
-from agent.objectives.rounding import UNIT, roundings
+from cpgt.agent.objectives import build_objective, rounding_of
+from cpgt.agent.objectives.rounding import UNIT, roundings
 
 Array: TypeAlias = NDArray[np.float64]
 Long: TypeAlias = NDArray[np.longdouble]
 Problem: TypeAlias = tuple[dict[str, Array], dict[str, Any]]
 
-precise = pytest.mark.skipif(np.finfo(np.longdouble).nmant < 63, reason="no longer floats on this machine")
+precise = pytest.mark.skipif(
+    np.finfo(np.longdouble).nmant < 63, reason="no longer floats on this machine"
+)
 
 
 def long(array: Array | float) -> Long:
@@ -142,7 +144,9 @@ def test_no_gradient_is_further_from_the_exact_one_than_its_bound(kind: str) -> 
 def test_a_bound_grows_with_the_data_and_with_x() -> None:
     rng = np.random.default_rng(1)
     A, b = rng.normal(size=(20, 5)), rng.normal(size=20)
-    small, large = (build_objective("least-squares", {}, {"A": A * c, "b": b * c}) for c in (1.0, 10.0))
+    small, large = (
+        build_objective("least-squares", {}, {"A": A * c, "b": b * c}) for c in (1.0, 10.0)
+    )
     bounds = [rounding_of(f, m) for f in (small, large) for m in (1.0, 100.0)]
     assert bounds[0] is not None
     assert bounds == sorted(bounds, key=lambda bound: bound or 0.0)

@@ -11,20 +11,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from coordinator.events import (
+from cpgt.coordinator.events import (
+    Event,
     Exited,
-    Garbled,
-    Happening,
-    Heard,
     Instruction,
     Interrupted,
-    Note,
+    Invalid,
+    Log,
+    Received,
     Record,
     RecordSpent,
-    Say,
+    Send,
     Tick,
 )
-from coordinator.session import (
+from cpgt.coordinator.session import (
     BAD_INPUT,
     GRACE_SECONDS,
     INTERRUPTED,
@@ -37,8 +37,8 @@ from coordinator.session import (
     Session,
     SessionSettings,
 )
-from coordinator.vigil import REPEAT_SECONDS
-from wire.messages import (
+from cpgt.coordinator.wait_notices import REPEAT_SECONDS
+from cpgt.wire.messages import (
     Control,
     Failed,
     Finished,
@@ -92,11 +92,11 @@ class Run:
         self.session = Session(replace(SETTINGS, **changes), self.now)
         self.agents = sorted(self.session.settings.weights)
 
-    def happens(self, what: Happening) -> list[Instruction]:
-        return self.session.happens(what, self.now)
+    def handle(self, what: Event) -> list[Instruction]:
+        return self.session.handle(what, self.now)
 
     def hears(self, agent: int, message: FromAgent) -> list[Instruction]:
-        return self.happens(Heard(connection(agent), message))
+        return self.handle(Received(connection(agent), message))
 
     def hello(self, *agents: int) -> list[Instruction]:
         return [i for agent in agents for i in self.hears(agent, Hello(agent, endpoint(agent)))]
@@ -106,7 +106,7 @@ class Run:
         self.now += seconds
         for agent in speaking:
             self.hears(agent, Status(0, []))
-        return self.happens(Tick())
+        return self.handle(Tick())
 
     def to(self, phase: Phase) -> Run:
         """Drive a fresh session into a phase."""
@@ -120,7 +120,7 @@ class Run:
         if phase is Phase.TALLYING:
             self.plays_all()
         if phase in (Phase.STOPPING, Phase.DONE):
-            self.happens(Interrupted())
+            self.handle(Interrupted())
         if phase is Phase.DONE:
             self.ticks(GRACE_SECONDS + 1.0)
         assert self.session.phase is phase
@@ -148,7 +148,7 @@ def said(instructions: list[Instruction]) -> dict[int, list[Control]]:
     """Agent -> what it was told."""
     told: dict[int, list[Control]] = {}
     for instruction in instructions:
-        if isinstance(instruction, Say):
+        if isinstance(instruction, Send):
             told.setdefault(int(instruction.connection.split()[-1]), []).append(instruction.message)
     return told
 
@@ -158,7 +158,7 @@ def to_all(*messages: Control) -> dict[int, list[Control]]:
 
 
 def notes(instructions: list[Instruction]) -> str:
-    return "\n".join(i.text for i in instructions if isinstance(i, Note))
+    return "\n".join(i.text for i in instructions if isinstance(i, Log))
 
 
 # --- a run without trouble ------------------------------------------------------------------------
@@ -175,7 +175,13 @@ def test_a_run_from_the_first_hello_to_the_end() -> None:
     assert {agent: messages[-1] for agent, messages in told.items()} == {
         1: Plan(1, {2: endpoint(2)}, WEIGHTS[1], 15, 10, PATIENCE, {"start": "zeros", "agent": 1}),
         2: Plan(
-            2, {1: endpoint(1), 3: endpoint(3)}, WEIGHTS[2], 15, 10, PATIENCE, {"start": "zeros", "agent": 2}
+            2,
+            {1: endpoint(1), 3: endpoint(3)},
+            WEIGHTS[2],
+            15,
+            10,
+            PATIENCE,
+            {"start": "zeros", "agent": 2},
         ),
         3: Plan(3, {2: endpoint(2)}, WEIGHTS[3], 15, 10, PATIENCE, {"start": "zeros", "agent": 3}),
     }
@@ -188,7 +194,9 @@ def test_a_run_from_the_first_hello_to_the_end() -> None:
     assert (run.session.started, run.session.dimension) == (105.0, DIMENSION)
 
     for agent in WEIGHTS:
-        assert run.hears(agent, report(0, 10, change=agent)) == [Record(agent, report(0, 10, change=agent))]
+        assert run.hears(agent, report(0, 10, change=agent)) == [
+            Record(agent, report(0, 10, change=agent))
+        ]
     assert run.session.change == 3.0
     assert run.session.round == 10
     for agent in WEIGHTS:
@@ -426,9 +434,9 @@ def test_the_rule_worked_out_above_knows_early_and_late_ends() -> None:
 @pytest.mark.parametrize("agent", [0, 4, 65536])
 def test_an_unknown_number_is_refused(phase: Phase, agent: int) -> None:
     run = Run().to(phase)
-    instructions = run.happens(Heard(connection(9), Hello(agent, "tcp://elsewhere:1")))
+    instructions = run.handle(Received(connection(9), Hello(agent, "tcp://elsewhere:1")))
     refusal = f"this network has agents 1..3; there is no agent {agent}"
-    assert instructions == [Say(connection(9), Refused(refusal)), Note(f"refused: {refusal}")]
+    assert instructions == [Send(connection(9), Refused(refusal)), Log(f"refused: {refusal}")]
     assert run.is_in(phase)
     assert run.session.failure is None
 
@@ -437,7 +445,7 @@ def test_an_unknown_number_is_refused(phase: Phase, agent: int) -> None:
 def test_a_second_agent_with_the_same_number_is_refused(phase: Phase) -> None:
     run = Run().to(phase)
     members = dict(run.session.members)
-    told = said(run.happens(Heard(connection(9), Hello(1, "tcp://elsewhere:1"))))
+    told = said(run.handle(Received(connection(9), Hello(1, "tcp://elsewhere:1"))))
     [refusal] = told.pop(9)
     assert told == {}
     assert isinstance(refusal, Refused)
@@ -448,9 +456,9 @@ def test_a_second_agent_with_the_same_number_is_refused(phase: Phase) -> None:
 
 def test_one_that_was_refused_has_nothing_more_to_say() -> None:
     run = Run().to(Phase.RUNNING)
-    run.happens(Heard(connection(9), Hello(1, "tcp://elsewhere:1")))
+    run.handle(Received(connection(9), Hello(1, "tcp://elsewhere:1")))
     for message in (Ready(99), report(0, 10), Finished(1, b""), Failed("boo", 3, 0), Status(1, [])):
-        assert run.happens(Heard(connection(9), message)) == []
+        assert run.handle(Received(connection(9), message)) == []
     assert run.is_in(Phase.RUNNING)
     assert run.session.members[1].reported == 0
 
@@ -458,13 +466,15 @@ def test_one_that_was_refused_has_nothing_more_to_say() -> None:
 def test_one_connection_is_one_agent() -> None:
     run = Run()
     run.hello(1)
-    told = run.happens(Heard(connection(1), Hello(2, endpoint(2))))
+    told = run.handle(Received(connection(1), Hello(2, endpoint(2))))
     assert isinstance(said(told)[1][0], Refused)
     assert run.session.missing == [2, 3]
 
 
 @pytest.mark.parametrize("order", [(3, 1, 2), (1, 2, 3), (2, 3, 1)])
-def test_dimensions_that_disagree_name_both_and_the_same_two_in_any_order(order: tuple[int, ...]) -> None:
+def test_dimensions_that_disagree_name_both_and_the_same_two_in_any_order(
+    order: tuple[int, ...],
+) -> None:
     run = Run().to(Phase.PREPARING)
     for agent in order[:2]:
         run.hears(agent, Ready(7 if agent == 3 else 5))
@@ -487,7 +497,7 @@ def test_one_that_fails_while_gathering_may_come_back() -> None:
     assert said(instructions) == {}
     assert run.is_in(Phase.GATHERING)
     assert run.session.missing == [1, 3]
-    told = said(run.happens(Heard(connection(7), Hello(1, "tcp://new:1"))))
+    told = said(run.handle(Received(connection(7), Hello(1, "tcp://new:1"))))
     assert told == {7: [Waiting([3])]}
     told = said(run.hello(3))
     assert isinstance(told[7][0], Plan)
@@ -505,8 +515,12 @@ def test_one_that_fails_while_gathering_ends_a_supervised_run() -> None:
 
 def test_an_agent_that_is_not_private_is_noted() -> None:
     run = Run().to(Phase.PREPARING)
-    assert run.hears(2, Ready(DIMENSION, ["observed"])) == [Note("NOT PRIVATE: agent 2 is observed")]
-    assert [member.not_private for _, member in sorted(run.session.members.items())] == [[], ["observed"], []]
+    assert run.hears(2, Ready(DIMENSION, ["observed"])) == [Log("NOT PRIVATE: agent 2 is observed")]
+    assert [member.not_private for _, member in sorted(run.session.members.items())] == [
+        [],
+        ["observed"],
+        [],
+    ]
 
 
 @pytest.mark.parametrize("supervised", [False, True])
@@ -545,7 +559,7 @@ def test_the_first_failure_is_the_cause() -> None:
     run.hears(2, Failed("diverged", 4, 3))
     instructions = run.hears(1, Failed("agent 2 sent nothing", 3, 3))
     assert said(instructions) == {}
-    run.happens(Exited(3, 3, "agent 2 sent nothing"))
+    run.handle(Exited(3, 3, "agent 2 sent nothing"))
     assert run.is_in(Phase.DONE)
     assert (run.failure.reason, run.failure.exit_code) == ("agent 2: diverged", 4)
 
@@ -556,7 +570,7 @@ def test_the_first_failure_is_the_cause() -> None:
 def test_a_killed_agent_is_named_with_the_signal_and_the_round_its_neighbours_know() -> None:
     run = Run().to(Phase.RUNNING)
     run.hears(1, report(0, 10))
-    told = said(run.happens(Exited(1, -9, "")))
+    told = said(run.handle(Exited(1, -9, "")))
     assert told[2] == told[3] == [Stop("agent 1 was killed by SIGKILL")]
     assert run.is_in(Phase.STOPPING)
     run.hears(3, Finished(16, REFERENCE))
@@ -569,7 +583,7 @@ def test_a_killed_agent_is_named_with_the_signal_and_the_round_its_neighbours_kn
 
 def test_only_neighbours_know_how_far_a_killed_agent_came() -> None:
     run = Run().to(Phase.RUNNING)
-    run.happens(Exited(1, -9, ""))
+    run.handle(Exited(1, -9, ""))
     run.hears(3, Finished(13, REFERENCE))
     run.hears(2, Finished(12, REFERENCE))
     assert run.failure.reason == "agent 1 was killed by SIGKILL in round 12"
@@ -580,7 +594,7 @@ def test_the_round_is_known_from_reports_when_nobody_has_last_words() -> None:
     for agent in WEIGHTS:
         run.hears(agent, report(0, 10))
     run.hears(2, Status(14, [1]))
-    run.happens(Exited(1, -15, ""))
+    run.handle(Exited(1, -15, ""))
     run.ticks(GRACE_SECONDS + 0.1)
     assert run.is_in(Phase.DONE)
     assert run.failure.reason == "agent 1 was killed by SIGTERM in round 14"
@@ -589,7 +603,7 @@ def test_the_round_is_known_from_reports_when_nobody_has_last_words() -> None:
 @pytest.mark.parametrize("phase", [Phase.GATHERING, Phase.PREPARING])
 def test_a_killed_agent_before_the_run(phase: Phase) -> None:
     run = Run(supervised=True).to(phase)
-    run.happens(Exited(1, -11, ""))
+    run.handle(Exited(1, -11, ""))
     assert run.is_in(Phase.DONE)
     assert run.failure.reason.startswith("agent 1 was killed by SIGSEGV")
     assert run.failure.exit_code == PEER_FAILED
@@ -598,7 +612,7 @@ def test_a_killed_agent_before_the_run(phase: Phase) -> None:
 def test_one_that_is_killed_before_it_came() -> None:
     run = Run(supervised=True)
     run.hello(1)
-    told = said(run.happens(Exited(3, -9, "")))
+    told = said(run.handle(Exited(3, -9, "")))
     assert told == {1: [Stop("agent 3 was killed by SIGKILL")]}
     assert run.is_in(Phase.DONE)
 
@@ -607,28 +621,28 @@ def test_one_that_is_killed_before_it_came() -> None:
 def test_a_signal_without_a_name_of_its_own(number: int) -> None:
     """Real-time signals between SIGRTMIN and SIGRTMAX have only numbers."""
     run = Run(supervised=True).to(Phase.RUNNING)
-    run.happens(Exited(1, -number, ""))
+    run.handle(Exited(1, -number, ""))
     assert run.is_in(Phase.STOPPING)
     assert "agent 1 was killed by" in run.failure.reason
 
 
 def test_an_exit_code_with_last_words() -> None:
     run = Run(supervised=True).to(Phase.GATHERING)
-    run.happens(Exited(2, 2, "data/2.npz: no such file"))
+    run.handle(Exited(2, 2, "data/2.npz: no such file"))
     assert run.is_in(Phase.DONE)
     assert (run.failure.reason, run.failure.exit_code) == ("agent 2: data/2.npz: no such file", 2)
 
 
 def test_an_exit_code_without_a_word() -> None:
     run = Run(supervised=True).to(Phase.PREPARING)
-    run.happens(Exited(2, 77, ""))
+    run.handle(Exited(2, 77, ""))
     assert (run.failure.reason, run.failure.exit_code) == ("agent 2: left with exit code 77", 77)
 
 
 @pytest.mark.parametrize("phase", [Phase.GATHERING, Phase.PREPARING, Phase.RUNNING])
 def test_leaving_too_early_is_a_failure_even_with_exit_code_0(phase: Phase) -> None:
     run = Run(supervised=True).to(phase)
-    run.happens(Exited(1, 0, ""))
+    run.handle(Exited(1, 0, ""))
     run.ticks(GRACE_SECONDS + 0.1)
     assert run.is_in(Phase.DONE)
     assert run.failure.reason.startswith("agent 1 left before the end")
@@ -640,17 +654,17 @@ def test_leaving_at_the_end_is_none() -> None:
     for agent in WEIGHTS:
         run.hears(agent, report(0, 10))
     run.hears(1, Finished(10, REFERENCE))
-    assert run.happens(Exited(1, 0, "")) == []
+    assert run.handle(Exited(1, 0, "")) == []
     assert run.is_in(Phase.RUNNING)
     assert run.session.failure is None
 
 
 def test_when_all_are_gone_nobody_is_waited_for() -> None:
     run = Run(supervised=True).to(Phase.RUNNING)
-    run.happens(Exited(1, -9, ""))
-    run.happens(Exited(2, 3, "stopped"))
+    run.handle(Exited(1, -9, ""))
+    run.handle(Exited(2, 3, "stopped"))
     assert run.is_in(Phase.STOPPING)
-    run.happens(Exited(3, 0, ""))
+    run.handle(Exited(3, 0, ""))
     assert run.is_in(Phase.DONE)
     assert run.failure.agent == 1
 
@@ -728,7 +742,7 @@ def test_the_gathering_has_no_deadline_once_all_are_here() -> None:
 @pytest.mark.parametrize("phase", [Phase.GATHERING, Phase.PREPARING])
 def test_an_interruption_before_the_run_ends_it_at_once(phase: Phase) -> None:
     run = Run().to(phase)
-    told = said(run.happens(Interrupted()))
+    told = said(run.handle(Interrupted()))
     assert run.is_in(Phase.DONE)
     assert told == {agent: [Stop("interrupted")] for agent in run.session.members}
     assert (run.failure.reason, run.failure.exit_code) == ("interrupted", INTERRUPTED)
@@ -736,7 +750,7 @@ def test_an_interruption_before_the_run_ends_it_at_once(phase: Phase) -> None:
 
 def test_an_interruption_of_the_run_waits_for_the_last_reports() -> None:
     run = Run().to(Phase.RUNNING)
-    assert said(run.happens(Interrupted())) == to_all(Stop("interrupted"))
+    assert said(run.handle(Interrupted())) == to_all(Stop("interrupted"))
     assert run.is_in(Phase.STOPPING)
     for agent in WEIGHTS:
         assert run.hears(agent, report(0, 6 + agent)) == [Record(agent, report(0, 6 + agent))]
@@ -755,7 +769,7 @@ def test_reports_of_a_stopped_run_grant_nothing() -> None:
 
 def test_the_last_words_are_not_waited_for_for_ever() -> None:
     run = Run().to(Phase.RUNNING)
-    run.happens(Interrupted())
+    run.handle(Interrupted())
     run.hears(1, Finished(5, REFERENCE))
     run.ticks(GRACE_SECONDS)
     assert run.is_in(Phase.STOPPING)
@@ -765,7 +779,7 @@ def test_the_last_words_are_not_waited_for_for_ever() -> None:
 
 def test_a_second_interruption_changes_nothing() -> None:
     run = Run().to(Phase.STOPPING)
-    assert run.happens(Interrupted()) == []
+    assert run.handle(Interrupted()) == []
     assert run.is_in(Phase.STOPPING)
 
 
@@ -784,7 +798,8 @@ def test_a_budget_known_from_the_start_makes_the_run_shorter() -> None:
     run = Run().to(Phase.PREPARING)
     instructions = run.hears(2, Spent(0, [], 2.0, 13))
     text = (
-        "the run will end after 13 rounds: round 13 would exceed the privacy budget of agent 2 (epsilon: 2)"
+        "the run will end after 13 rounds: "
+        "round 13 would exceed the privacy budget of agent 2 (epsilon: 2)"
     )
     assert said(instructions) == {agent: [Notice(text)] for agent in run.agents}
     assert text in notes(instructions)
@@ -849,7 +864,7 @@ def test_what_is_spent_is_recorded() -> None:
 def test_rubbish_from_a_stranger_is_refused_and_the_run_goes_on(phase: Phase) -> None:
     run = Run().to(phase)
     before = run.session.failure
-    instructions = run.happens(Garbled(connection(9), "bytes that are not msgpack"))
+    instructions = run.handle(Invalid(connection(9), "bytes that are not msgpack"))
     assert said(instructions) == {9: [Refused("bytes that are not msgpack")]}
     assert "stranger" in notes(instructions)
     assert run.is_in(phase)
@@ -859,9 +874,12 @@ def test_rubbish_from_a_stranger_is_refused_and_the_run_goes_on(phase: Phase) ->
 @pytest.mark.parametrize("phase", [Phase.GATHERING, Phase.PREPARING, Phase.RUNNING])
 def test_rubbish_from_a_member_ends_the_run(phase: Phase) -> None:
     run = Run().to(phase)
-    told = said(run.happens(Garbled(connection(2), "Hello with 1 fields")))
+    told = said(run.handle(Invalid(connection(2), "Hello with 1 fields")))
     assert told[1] == [Stop("agent 2: Hello with 1 fields")]
-    assert (run.failure.reason, run.failure.exit_code) == ("agent 2: Hello with 1 fields", PEER_FAILED)
+    assert (run.failure.reason, run.failure.exit_code) == (
+        "agent 2: Hello with 1 fields",
+        PEER_FAILED,
+    )
     assert run.is_in(Phase.STOPPING if phase is Phase.RUNNING else Phase.DONE)
 
 
@@ -887,7 +905,9 @@ def test_the_table_lists_what_may_be_said_when() -> None:
     [(phase, m) for phase, kinds in EXPECTED_IN.items() for m in MESSAGES if type(m) not in kinds],
     ids=lambda value: value.name if isinstance(value, Phase) else type(value).__name__,
 )
-def test_what_the_table_does_not_list_is_an_error_of_the_agent(phase: Phase, message: FromAgent) -> None:
+def test_what_the_table_does_not_list_is_an_error_of_the_agent(
+    phase: Phase, message: FromAgent
+) -> None:
     run = Run().to(phase)
     told = said(run.hears(2, message))
     what, when = type(message).__name__, phase.name.lower()
@@ -926,8 +946,12 @@ def test_a_report_that_is_not_one_window_is_an_error_of_the_agent(rounds: int) -
 def test_a_window_counts_as_reported_only_when_each_agent_has_reported_it() -> None:
     """Agent 1 reports its window and then nothing, twice: that is not three agents."""
     run = Run().to(Phase.RUNNING)
-    told = [said(run.hears(1, message)) for message in (report(0, 10), report(10, 0), report(10, 0))]
-    grants = [m for each in told for messages in each.values() for m in messages if isinstance(m, Grant)]
+    told = [
+        said(run.hears(1, message)) for message in (report(0, 10), report(10, 0), report(10, 0))
+    ]
+    grants = [
+        m for each in told for messages in each.values() for m in messages if isinstance(m, Grant)
+    ]
     assert grants == []
 
 
@@ -973,7 +997,7 @@ def test_one_that_does_not_tally_is_named() -> None:
 
 
 def noted(instructions: Sequence[Instruction]) -> list[str]:
-    return [instruction.text for instruction in instructions if isinstance(instruction, Note)]
+    return [instruction.text for instruction in instructions if isinstance(instruction, Log)]
 
 
 def test_who_has_not_come_is_named_with_the_time_and_again_now_and_then() -> None:
@@ -988,7 +1012,9 @@ def test_who_has_not_come_is_named_with_the_time_and_again_now_and_then() -> Non
     assert noted(run.ticks(2)) == ["waiting for agents 1, 3 (for 19 s), 2 (for 2 s)"]
 
 
-def test_a_silent_agent_is_named_before_the_patience_is_over_and_missed_no_more_when_it_is_back() -> None:
+def test_a_silent_agent_is_named_before_the_patience_is_over_and_missed_no_more_when_it_is_back() -> (
+    None
+):
     run = Run().to(Phase.RUNNING)
     assert noted(run.ticks(2, [1, 2])) == []
     run.hears(2, Status(7, [3]))
@@ -1011,11 +1037,11 @@ def test_when_all_are_alive_it_names_those_whose_messages_do_not_arrive() -> Non
         run.now += 1
         for agent, status in waiting.items():
             run.hears(agent, status)
-        texts += noted(run.happens(Tick()))
+        texts += noted(run.handle(Tick()))
     assert texts == ["waiting for agents 2, 3 (for 4 s), round 8"]
     for agent in WEIGHTS:
         run.hears(agent, report(0, 10))
-    assert noted(run.happens(Tick())) == ["going on, round 10"]
+    assert noted(run.handle(Tick())) == ["going on, round 10"]
 
 
 def test_slow_rounds_are_no_silence() -> None:
@@ -1024,7 +1050,7 @@ def test_slow_rounds_are_no_silence() -> None:
         run.now += 2
         for agent in WEIGHTS:
             run.hears(agent, Status(round_, [2] if agent == 1 else []))
-        assert noted(run.happens(Tick())) == []
+        assert noted(run.handle(Tick())) == []
 
 
 # --- pulses ---------------------------------------------------------------------------------------
@@ -1080,11 +1106,11 @@ def test_status_tells_how_far_the_slowest_is() -> None:
 @pytest.mark.parametrize(
     "happening",
     [
-        *[Heard(connection(1), message) for message in MESSAGES],
-        Heard(connection(1), Hello(1, endpoint(1))),
-        Heard(connection(9), Hello(9, endpoint(9))),
-        Garbled(connection(1), "rubbish"),
-        Garbled(connection(9), "rubbish"),
+        *[Received(connection(1), message) for message in MESSAGES],
+        Received(connection(1), Hello(1, endpoint(1))),
+        Received(connection(9), Hello(9, endpoint(9))),
+        Invalid(connection(1), "rubbish"),
+        Invalid(connection(9), "rubbish"),
         Exited(1, -9, ""),
         Exited(1, 0, ""),
         Interrupted(),
@@ -1093,7 +1119,7 @@ def test_status_tells_how_far_the_slowest_is() -> None:
     ids=str,
 )
 @pytest.mark.parametrize("well", [True, False])
-def test_nothing_is_said_or_changed_after_the_end(happening: Happening, well: bool) -> None:
+def test_nothing_is_said_or_changed_after_the_end(happening: Event, well: bool) -> None:
     run = Run(rounds=10)
     if well:
         run.to(Phase.TALLYING)
@@ -1102,8 +1128,13 @@ def test_nothing_is_said_or_changed_after_the_end(happening: Happening, well: bo
     else:
         run.to(Phase.DONE)
     session = run.session
-    before = (session.failure and replace(session.failure), session.ended, session.round, session.grant)
+    before = (
+        session.failure and replace(session.failure),
+        session.ended,
+        session.round,
+        session.grant,
+    )
     run.now += 1000.0
-    assert run.happens(happening) == []
+    assert run.handle(happening) == []
     assert run.is_in(Phase.DONE)
     assert (session.failure, session.ended, session.round, session.grant) == before

@@ -12,8 +12,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from coordinator import supervisor as module
-from coordinator.supervisor import Exit, Supervisor
+from cpgt.coordinator import supervisor as module
+from cpgt.coordinator.supervisor import Exit, Supervisor
 from tests.wire.polling import eventually
 
 FOR_EVER = "import signal\nwhile True: signal.pause()"
@@ -45,7 +45,9 @@ class Children:
         return self._folder / "agents" / str(agent) / "log.txt"
 
     def start(self, programs: Mapping[int, str]) -> None:
-        commands = {agent: [sys.executable, "-S", "-E", "-c", code] for agent, code in programs.items()}
+        commands = {
+            agent: [sys.executable, "-S", "-E", "-c", code] for agent, code in programs.items()
+        }
         self.supervisor.start(commands, {agent: self.log(agent) for agent in programs})
 
     def exits(self, count: int) -> list[Exit]:
@@ -94,7 +96,11 @@ def test_exits_are_told_once_with_code_and_last_words(children: Children) -> Non
             3: "raise SystemExit(77)",
         }
     )
-    assert children.exits(3) == [Exit(1, 0, "last words"), Exit(2, 2, "no such file"), Exit(3, 77, "")]
+    assert children.exits(3) == [
+        Exit(1, 0, "last words"),
+        Exit(2, 2, "no such file"),
+        Exit(3, 77, ""),
+    ]
     assert children.supervisor.exits() == []
 
 
@@ -173,7 +179,9 @@ def test_end_terminates_the_rest(children: Children) -> None:
     assert children.log(1).read_text().endswith("bye\n")
 
 
-def test_end_kills_one_that_does_not_listen(children: Children, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_end_kills_one_that_does_not_listen(
+    children: Children, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(module, "TERMINATE_SECONDS", 0.3)
     children.start({1: STUBBORN + READY + FOR_EVER, 2: READY + FOR_EVER})
     stubborn, polite = children.ready_pid(1), children.ready_pid(2)

@@ -57,7 +57,9 @@ def quantizer(bits: int) -> Compressor:
             return np.zeros_like(v)
         xi = quantizer_xi(bits, v.size)
         result: Array = (
-            np.float64(np.float32(norm / (xi * s))) * np.sign(v) * np.floor(s * np.abs(v) / norm + u)
+            np.float64(np.float32(norm / (xi * s)))
+            * np.sign(v)
+            * np.floor(s * np.abs(v) / norm + u)
         )
         return result
 

@@ -13,7 +13,9 @@ from tests.reference.cpgt import Array, Compressor
 Gradients = Callable[[Array], Array]
 
 
-def gradient_descent(W: Array, alpha: float, decay: float, g: Gradients, x: Array, rounds: int) -> Array:
+def gradient_descent(
+    W: Array, alpha: float, decay: float, g: Gradients, x: Array, rounds: int
+) -> Array:
     xs = [x]
     for k in range(rounds):
         x = W @ x - alpha / (1 + decay * k) * g(x)
@@ -31,7 +33,14 @@ def extra(W: Array, alpha: float, g: Gradients, x: Array, rounds: int) -> Array:
 
 
 def choco(
-    W: Array, alpha: float, decay: float, gamma: float, g: Gradients, C: Compressor, x: Array, u: Array
+    W: Array,
+    alpha: float,
+    decay: float,
+    gamma: float,
+    g: Gradients,
+    C: Compressor,
+    x: Array,
+    u: Array,
 ) -> Array:
     reference = np.zeros_like(x)
     xs = [x]
@@ -63,10 +72,12 @@ def compressed_gradient_tracking(
         hat_x, hat_y = h_x + q_x, h_y + q_y
         hatw_x, hatw_y = hw_x + W @ q_x, hw_y + W @ q_y
         h_x, h_y = (
-            (1 - a) * h + a * hat for a, h, hat in zip(damping, (h_x, h_y), (hat_x, hat_y), strict=True)
+            (1 - a) * h + a * hat
+            for a, h, hat in zip(damping, (h_x, h_y), (hat_x, hat_y), strict=True)
         )
         hw_x, hw_y = (
-            (1 - a) * h + a * hat for a, h, hat in zip(damping, (hw_x, hw_y), (hatw_x, hatw_y), strict=True)
+            (1 - a) * h + a * hat
+            for a, h, hat in zip(damping, (hw_x, hw_y), (hatw_x, hatw_y), strict=True)
         )
         before, x = x, x - gamma * (hat_x - hatw_x) - alpha * y
         y = y - gamma * (hat_y - hatw_y) + g(x) - g(before)
@@ -136,4 +147,6 @@ def _nearest(grid: Array, values: Array) -> Array:
 
 
 def _into_ball(x: Array, radius: float) -> Array:
-    return np.stack([row * min(1.0, radius / np.linalg.norm(row)) if row.any() else row for row in x])
+    return np.stack(
+        [row * min(1.0, radius / np.linalg.norm(row)) if row.any() else row for row in x]
+    )

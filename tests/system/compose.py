@@ -36,7 +36,9 @@ def fresh_clone(folder: Path) -> Path:
     """What a clone would hold, with changes that are not committed; and wheels, where there is no index."""
     clone = folder / "clone"
     listed = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
-    names = subprocess.run(listed, cwd=REPOSITORY, capture_output=True, check=True, text=True).stdout
+    names = subprocess.run(
+        listed, cwd=REPOSITORY, capture_output=True, check=True, text=True
+    ).stdout
     for name in filter(None, names.split("\0")):
         if (REPOSITORY / name).is_file():
             (clone / name).parent.mkdir(parents=True, exist_ok=True)
@@ -101,7 +103,9 @@ class Compose:
         return printed.splitlines()
 
     def network(self) -> dict[str, Any]:
-        found: list[dict[str, Any]] = json.loads(_docker("network", "inspect", f"{self.project}_parties"))
+        found: list[dict[str, Any]] = json.loads(
+            _docker("network", "inspect", f"{self.project}_parties")
+        )
         return found[0]
 
     def results(self) -> set[Path]:
@@ -110,5 +114,7 @@ class Compose:
 
 
 def _docker(*arguments: str) -> str:
-    done = subprocess.run(["docker", *arguments], capture_output=True, check=True, text=True, timeout=60)
+    done = subprocess.run(
+        ["docker", *arguments], capture_output=True, check=True, text=True, timeout=60
+    )
     return done.stdout

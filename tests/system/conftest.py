@@ -58,7 +58,10 @@ class Commands:
         found = []
         for process in psutil.process_iter():
             try:
-                if process.environ().get(MARK) == self.mark and process.status() != psutil.STATUS_ZOMBIE:
+                if (
+                    process.environ().get(MARK) == self.mark
+                    and process.status() != psutil.STATUS_ZOMBIE
+                ):
                     found.append(process)
             except (psutil.NoSuchProcess, psutil.AccessDenied):
                 continue

@@ -34,7 +34,9 @@ def ip(*arguments: str) -> str:
 
 def _run(*command: str) -> str:
     try:
-        return subprocess.run(command, check=True, capture_output=True, text=True, timeout=20).stdout
+        return subprocess.run(
+            command, check=True, capture_output=True, text=True, timeout=20
+        ).stdout
     except FileNotFoundError:
         raise HostsError(f"there is no {command[0]} here; install iproute2") from None
     except subprocess.CalledProcessError as error:
@@ -45,7 +47,12 @@ class Hosts:
     """Hosts 0, 1, ... on one switch. The switch is a bridge; with a delay, it is a program (switch.py)."""
 
     def __init__(
-        self, count: int, *, rate: str = "", delay_ms: float = 0.0, network: tuple[str, str] = NETWORK
+        self,
+        count: int,
+        *,
+        rate: str = "",
+        delay_ms: float = 0.0,
+        network: tuple[str, str] = NETWORK,
     ) -> None:
         sweep()
         self._network = network
@@ -59,7 +66,16 @@ class Hosts:
             for host, name in enumerate(self._names):
                 ip("-n", name, "link", "set", "lo", "up")
                 ip("-n", name, "address", "add", f"{self.address(host)}/24", "dev", "eth0")
-                ip("-n", name, "address", "add", f"{self.address6(host)}/64", "dev", "eth0", "nodad")
+                ip(
+                    "-n",
+                    name,
+                    "address",
+                    "add",
+                    f"{self.address6(host)}/64",
+                    "dev",
+                    "eth0",
+                    "nodad",
+                )
                 ip("-n", name, "link", "set", "eth0", "up")
                 if rate:
                     self._limit(name, "eth0", rate)  # from the host
@@ -73,7 +89,20 @@ class Hosts:
         ip("-n", self._name, "link", "set", "switch", "up")
         for host, name in enumerate(self._names):
             port = f"port{host}"
-            ip("-n", self._name, "link", "add", port, "type", "veth", "peer", "name", "eth0", "netns", name)
+            ip(
+                "-n",
+                self._name,
+                "link",
+                "add",
+                port,
+                "type",
+                "veth",
+                "peer",
+                "name",
+                "eth0",
+                "netns",
+                name,
+            )
             ip("-n", self._name, "link", "set", port, "master", "switch", "up")
 
     def _program_switch(self, delay: float) -> None:
@@ -117,7 +146,9 @@ class Hosts:
         self._set_port(host, FORWARDING)
 
     def _set_port(self, host: int, state: str) -> None:
-        _run(*self._enter(self._name), "bridge", "link", "set", "dev", f"port{host}", "state", state)
+        _run(
+            *self._enter(self._name), "bridge", "link", "set", "dev", f"port{host}", "state", state
+        )
 
     def close(self) -> None:
         if self._program:

@@ -50,7 +50,10 @@ class Cluster:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         for process in reversed(self._processes):  # munged last: the others need it to the end
             process.terminate()
@@ -60,11 +63,15 @@ class Cluster:
                 process.kill()
                 process.wait()
         for namespace in (self._namespace, *map(self._node, range(NODES))):
-            subprocess.run(["ip", "netns", "delete", namespace], env=self._env, stderr=subprocess.DEVNULL)
+            subprocess.run(
+                ["ip", "netns", "delete", namespace], env=self._env, stderr=subprocess.DEVNULL
+            )
 
     def call(self, *command: str) -> str:
         """What a Slurm command says, called on the controller."""
-        done = subprocess.run([*self.through, *command], env=self._env, capture_output=True, text=True)
+        done = subprocess.run(
+            [*self.through, *command], env=self._env, capture_output=True, text=True
+        )
         assert done.returncode == 0, done.stderr
         return done.stdout
 
@@ -86,7 +93,11 @@ class Cluster:
 
     def _wire_up(self) -> None:
         here = self._namespace
-        steps = [f"netns add {here}", f"-n {here} link set lo up", f"-n {here} link add bridge type bridge"]
+        steps = [
+            f"netns add {here}",
+            f"-n {here} link set lo up",
+            f"-n {here} link add bridge type bridge",
+        ]
         steps += [f"-n {here} addr add {CONTROLLER}/24 dev bridge", f"-n {here} link set bridge up"]
         for i in range(NODES):
             node, address = self._node(i), address_of(i)
@@ -108,14 +119,21 @@ class Cluster:
             f"NodeName=n{i} NodeHostname={host} NodeAddr={address_of(i)} Port=6818 CPUs={CPUS}"
             for i in range(NODES)
         ]
-        self.conf.write_text("\n".join([_SLURM.format(folder=self.folder, host=host), *nodes, _PARTITION]))
+        self.conf.write_text(
+            "\n".join([_SLURM.format(folder=self.folder, host=host), *nodes, _PARTITION])
+        )
 
     def _start(self) -> None:
         munge = self.folder / "munge"
         files = [f"--{name}-file={munge / name}" for name in ("key", "pid", "log", "seed")]
         # --force: it would rather not have its socket in a folder that others may not enter
         self._run(
-            self._namespace, "munged", "--foreground", "--force", f"--socket={munge / 'socket'}", *files
+            self._namespace,
+            "munged",
+            "--foreground",
+            "--force",
+            f"--socket={munge / 'socket'}",
+            *files,
         )
         until((munge / "socket").exists, 10, "munged")
         self._run(self._namespace, "slurmctld", "-D", "-c")
@@ -129,7 +147,9 @@ class Cluster:
             inside = [*self._inside(namespace), *command]
             # a group of its own: Ctrl-C is for the test, which then ends these in order
             self._processes.append(
-                subprocess.Popen(inside, env=self._env, stdout=log, stderr=log, start_new_session=True)
+                subprocess.Popen(
+                    inside, env=self._env, stdout=log, stderr=log, start_new_session=True
+                )
             )
 
     def _up(self) -> bool:

@@ -56,7 +56,9 @@ class Switch:
             _, came_in, frame = self._waiting.popleft()
             known = self._behind.get(frame[:6])
             for port in [known] if known is not None else [p for p in self._ports if p != came_in]:
-                with suppress(OSError):  # a host that is not up, or cannot take more: lost, as on any wire
+                with suppress(
+                    OSError
+                ):  # a host that is not up, or cannot take more: lost, as on any wire
                     os.write(port, frame)
 
 

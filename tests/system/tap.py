@@ -80,7 +80,11 @@ class Tap:
             self._start(self._pump, far, near, crossing.told, bytes)
 
     def _pump(
-        self, source: socket.socket, sink: socket.socket, record: bytearray, rewrite: Callable[[bytes], bytes]
+        self,
+        source: socket.socket,
+        sink: socket.socket,
+        record: bytearray,
+        rewrite: Callable[[bytes], bytes],
     ) -> None:
         with suppress(OSError):
             while chunk := source.recv(65536):

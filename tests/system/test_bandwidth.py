@@ -10,7 +10,13 @@ from tests.system.conftest import Commands
 
 CHANGES = ("graph.kind=ring", "graph.agents=3", "synthetic.dimension=8", "synthetic.heterogeneity=0.1",
            "synthetic.condition=2", "algorithm.alpha=0.3", "algorithm.gamma=0.5")  # fmt: skip
-SMALL = [*(word for change in CHANGES for word in ("--set", change)), "--rounds", "200", "--target", "1e-3"]
+SMALL = [
+    *(word for change in CHANGES for word in ("--set", change)),
+    "--rounds",
+    "200",
+    "--target",
+    "1e-3",
+]
 
 
 def test_bandwidth_runs_compressed_and_uncompressed_and_says_what_it_measured(
@@ -21,16 +27,23 @@ def test_bandwidth_runs_compressed_and_uncompressed_and_says_what_it_measured(
     assert done.returncode == 0, done.stderr
     found = json.loads((out / "bandwidth.json").read_text())
     ours, top, plain = found["networks"]
-    assert [row["label"] for row in (ours, top, plain)] == ["quantize:bits=4", "top-k:k=2", "uncompressed"]
+    assert [row["label"] for row in (ours, top, plain)] == [
+        "quantize:bits=4",
+        "top-k:k=2",
+        "uncompressed",
+    ]
     for row in found["networks"]:
         sizes = row["per_round"]
-        assert 0 < sizes["payload"] < sizes["message"] < sizes["zmtp"] <= sizes["tcp"] < sizes["link"]
+        assert (
+            0 < sizes["payload"] < sizes["message"] < sizes["zmtp"] <= sizes["tcp"] < sizes["link"]
+        )
         assert row["rounds_to_target"] <= 300
     assert ours["saving_to_target"]["payload"] == pytest.approx(
         plain["to_target"]["payload"] / ours["to_target"]["payload"]
     )
     assert all(
-        line in done.stdout.replace("\n", " ") or line[:20] in done.stdout for line in found["in_words"]
+        line in done.stdout.replace("\n", " ") or line[:20] in done.stdout
+        for line in found["in_words"]
     )
     assert "NOT PRIVATE" in done.stdout
     assert (out / "bandwidth.png").read_bytes().startswith(b"\x89PNG")
@@ -44,7 +57,9 @@ def test_bytes_to_the_target_are_those_of_the_ledger(cpgt: Commands, tmp_path: P
     table = np.genfromtxt(out / "run-1" / "bytes.csv", delimiter=",", names=True)
     before = table[table["round"] < row["rounds_to_target"]]
     assert row["to_target"]["payload"] == before["payload"].sum()
-    handshakes = json.loads((out / "run-1" / "summary.json").read_text())["bytes"]["kernel"]["handshake"] * 6
+    handshakes = (
+        json.loads((out / "run-1" / "summary.json").read_text())["bytes"]["kernel"]["handshake"] * 6
+    )
     assert row["to_target"]["tcp"] == before["zmtp"].sum() + handshakes
 
 

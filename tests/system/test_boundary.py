@@ -21,15 +21,13 @@ import psutil
 import pytest
 import zmq
 
-from agent.algorithms import X
-from agent.randomness import Randomness
 from cpgt import load_network
-from cpgt.problem import make_data
-from tests.system.conftest import Commands, until
-from tests.system.tap import Tap, free_port, ready_properties, zmtp_frames
-from wire.carriers import NAME_PREFIX
-from wire.control import ControlServer
-from wire.messages import (
+from cpgt.agent.algorithms import X
+from cpgt.agent.privacy.randomness import Randomness
+from cpgt.configuration.data import make_data
+from cpgt.wire.carriers import NAME_PREFIX
+from cpgt.wire.control import ControlServer
+from cpgt.wire.messages import (
     VERSION,
     Failed,
     Finished,
@@ -41,8 +39,10 @@ from wire.messages import (
     encode_control,
     encode_data,
 )
-from wire.payloads import decoder
-from wire.reliable import read_stamp
+from cpgt.wire.payloads import decoder
+from cpgt.wire.reliable import read_stamp
+from tests.system.conftest import Commands, until
+from tests.system.tap import Tap, free_port, ready_properties, zmtp_frames
 
 # What may leave an agent, and why.
 DATA = {
@@ -76,14 +76,17 @@ CONTROL = {
     "Finished": {"rounds": "a counter", "reference": "x^c, which neighbours have"},
     "Failed": {"reason": "words for the others", "exit_code": "why it left", "round": "a counter"},
 }
-SOCKET = {"Socket-Type", "Identity"}  # what ZeroMQ itself says of a socket; the identity is a random name
+SOCKET = {
+    "Socket-Type",
+    "Identity",
+}  # what ZeroMQ itself says of a socket; the identity is a random name
 
 
 def test_the_list_is_the_whole_of_what_an_agent_can_say() -> None:
     kinds = typing.get_args(FromAgent)
-    assert {kind.__name__: [field.name for field in dataclasses.fields(kind)] for kind in kinds} == {
-        name: list(fields) for name, fields in CONTROL.items()
-    }
+    assert {
+        kind.__name__: [field.name for field in dataclasses.fields(kind)] for kind in kinds
+    } == {name: list(fields) for name, fields in CONTROL.items()}
 
 
 def test_a_data_message_has_nothing_but_its_three_fields() -> None:
@@ -113,7 +116,11 @@ class Tapped:
     @property
     def streams(self) -> list[bytes]:
         """Every byte that left any agent."""
-        lists = (self.said_to_coordinator.values(), *self.published.values(), *self.subscribed.values())
+        lists = (
+            self.said_to_coordinator.values(),
+            *self.published.values(),
+            *self.subscribed.values(),
+        )
         return [stream for streams in lists for stream in streams]
 
 
@@ -162,7 +169,9 @@ class Network:
                 except psutil.Error:
                     continue
                 self.peers[agent] |= {
-                    c.raddr.port for c in connections if c.raddr and c.laddr.port != self.real[agent]
+                    c.raddr.port
+                    for c in connections
+                    if c.raddr and c.laddr.port != self.real[agent]
                 }
             return all(process.poll() is not None for process in self.agents.values())
 
@@ -198,7 +207,9 @@ def tapped(request: pytest.FixtureRequest, cpgt: Commands, tmp_path: Path) -> It
         network.finish()
     finally:
         network.close()
-    control = {agent: [bytes(c.said) for c in tap.crossings] for agent, tap in network.control.items()}
+    control = {
+        agent: [bytes(c.said) for c in tap.crossings] for agent, tap in network.control.items()
+    }
     assert all(len(streams) == 1 for streams in control.values())
     allowed = {
         agent: {network.control[agent].port, *(network.data[p].port for p in NEIGHBOURS[agent])}
@@ -257,17 +268,23 @@ def check_subscriptions(tapped: Tapped) -> None:
                 assert topic == b"" or topic in names
 
 
-def check_control(agent: int, frames: list[bytes], messages: dict[int, list[np.ndarray[Any, Any]]]) -> None:
+def check_control(
+    agent: int, frames: list[bytes], messages: dict[int, list[np.ndarray[Any, Any]]]
+) -> None:
     """Each is a message of the list; and what could hide something is what the neighbours know already."""
     stamps, bodies = frames[::2], [body for body in frames[1::2] if body]
-    assert [msgpack.packb((VERSION, *read_stamp(stamp))) for stamp in stamps] == stamps, "two counters"
+    assert [msgpack.packb((VERSION, *read_stamp(stamp))) for stamp in stamps] == stamps, (
+        "two counters"
+    )
     said = [decode_control(body) for body in bodies]
     assert [encode_control(message) for message in said] == bodies, "not a byte more"
     kinds = {type(message).__name__ for message in said}
     assert {"Hello", "Ready", "Report", "Finished"} <= kinds <= set(CONTROL) - {"Failed", "Spent"}
     reports = [message for message in said if isinstance(message, Report)]
     norms = [np.linalg.norm(messages[agent][r.first + len(r.message_bytes) - 1]) for r in reports]
-    for counts in (counts for r in reports for c in (r.sending, r.receiving) for counts in c.items()):
+    for counts in (
+        counts for r in reports for c in (r.sending, r.receiving) for counts in c.items()
+    ):
         assert counts[0] in NEIGHBOURS[agent]
         assert all(type(count) is int for count in counts[1])
     assert [r.change for r in reports] == pytest.approx(norms)
@@ -292,8 +309,12 @@ def check_nothing_private(tapped: Tapped, messages: dict[int, list[np.ndarray[An
         randomness, algorithm = Randomness(secret), network.algorithm_of(agent)
         for k in range(ROUNDS):
             noise, _ = randomness.draw(k, (2, DIMENSION), algorithm)
-            assert not windows & (patterns(noise.z) | patterns(noise.z * noise.step)), "noise has left"
-    shown = patterns(messages[1][0][X])  # numbers that are sent whole are found: the search does search
+            assert not windows & (patterns(noise.z) | patterns(noise.z * noise.step)), (
+                "noise has left"
+            )
+    shown = patterns(
+        messages[1][0][X]
+    )  # numbers that are sent whole are found: the search does search
     assert windows & shown or network.compressor.kind == "quantize"
 
 

@@ -11,16 +11,27 @@ import numpy as np
 import pytest
 import zmq
 
-from agent.account import epsilon_after
-from agent.budget import Claims, open_account
-from agent.objectives import LeastSquares
 from cpgt import load_network, run
-from cpgt.network import Choice, Network, PrivacySection
-from cpgt.problem import make_data
+from cpgt.agent.objectives import LeastSquares
+from cpgt.agent.privacy.account import epsilon_after
+from cpgt.agent.privacy.budget import Claims, open_account
+from cpgt.configuration.data import make_data
+from cpgt.configuration.network import Choice, Network, PrivacySection
+from cpgt.wire.control import ControlServer
+from cpgt.wire.errors import ProtocolError
+from cpgt.wire.messages import (
+    Control,
+    Failed,
+    Grant,
+    Hello,
+    Plan,
+    Ready,
+    Report,
+    Spent,
+    Status,
+    Stop,
+)
 from tests.system.conftest import Commands, one_error_line, sets, summary_of
-from wire.control import ControlServer
-from wire.errors import ProtocolError
-from wire.messages import Control, Failed, Grant, Hello, Plan, Ready, Report, Spent, Status, Stop
 
 LOCAL = "tcp://127.0.0.1:*"
 
@@ -32,7 +43,9 @@ BUDGET = (
 
 def test_the_run_ends_in_the_same_round_for_everybody(cpgt: Commands, tmp_path: Path) -> None:
     out = tmp_path / "run"
-    done = cpgt.run("run", "paper", *sets(*BUDGET), "--seed", "1", "--observe", "--no-compare", "--out", out)
+    done = cpgt.run(
+        "run", "paper", *sets(*BUDGET), "--seed", "1", "--observe", "--no-compare", "--out", out
+    )
     assert done.returncode == 0, "an orderly end"
     network = load_network("paper", BUDGET)
     expected = run(network, seed=1)
@@ -77,12 +90,17 @@ def test_epsilon_of_private_data_stays_with_the_agent(cpgt: Commands, tmp_path: 
     done = cpgt.run("run", "net.toml", "--no-compare", "--out", "run")
     assert done.returncode == 0, done.stderr
     out = tmp_path / "run"
-    assert summary_of(out)["privacy"]["agents"] == {str(a): {"epsilon": None, "budget": None} for a in (1, 2)}
+    assert summary_of(out)["privacy"]["agents"] == {
+        str(a): {"epsilon": None, "budget": None} for a in (1, 2)
+    }
     assert not (out / "epsilon.csv").exists()
     for agent in (1, 2):
         said = json.loads((out / "agents" / str(agent) / "privacy.json").read_text())
         data = make_data(paper, agent)
-        claims, objective = Claims(50.0, 0.5, magnitude=1e3), LeastSquares(data["A"], data["b"], 0.03)
+        claims, objective = (
+            Claims(50.0, 0.5, magnitude=1e3),
+            LeastSquares(data["A"], data["b"], 0.03),
+        )
         spending = open_account(
             claims, load_network(str(out / "network.toml")).algorithm_of(agent), objective
         )
@@ -103,12 +121,16 @@ def owners_copy(tmp_path: Path) -> Network:
 
 
 @pytest.mark.parametrize("networks", [1.0, 1e6])
-def test_a_coordinator_cannot_raise_an_owners_budget(cpgt: Commands, tmp_path: Path, networks: float) -> None:
+def test_a_coordinator_cannot_raise_an_owners_budget(
+    cpgt: Commands, tmp_path: Path, networks: float
+) -> None:
     """A coordinator that grants on and on: the agent leaves before the round that its budget does not
     allow, whatever the file that all have agreed on says of budgets."""
     network = owners_copy(tmp_path)
     network = network.model_copy(
-        update={"privacy": PrivacySection(epsilon=networks, delta=1e-9, smoothness=9.0, magnitude=1e9)}
+        update={
+            "privacy": PrivacySection(epsilon=networks, delta=1e-9, smoothness=9.0, magnitude=1e9)
+        }
     )
     (tmp_path / "agreed.toml").write_text(network.to_toml())
     with zmq.Context[zmq.Socket[bytes]]() as context:
@@ -130,9 +152,15 @@ def test_a_coordinator_cannot_raise_an_owners_budget(cpgt: Commands, tmp_path: P
     assert isinstance(failed, Failed)
     assert failed.exit_code == 5
     assert failed.round == account["rounds"] > 0
-    assert f"round {failed.round} was granted, but would spend more than the privacy budget" in failed.reason
+    assert (
+        f"round {failed.round} was granted, but would spend more than the privacy budget"
+        in failed.reason
+    )
     assert f"epsilon: {account['epsilon']['sound']:.6g} of 1" in failed.reason
-    assert sum(len(message.message_bytes) for message in said if isinstance(message, Report)) <= failed.round
+    assert (
+        sum(len(message.message_bytes) for message in said if isinstance(message, Report))
+        <= failed.round
+    )
     assert any(isinstance(message, Spent) and message.rounds == failed.round for message in said)
 
 
@@ -176,7 +204,9 @@ def test_no_plan_is_taken_but_the_one_agreed_on(
     assert words in failed.reason
 
 
-def test_fewer_rounds_than_agreed_are_taken_and_more_are_not(cpgt: Commands, tmp_path: Path) -> None:
+def test_fewer_rounds_than_agreed_are_taken_and_more_are_not(
+    cpgt: Commands, tmp_path: Path
+) -> None:
     parameters = owners_copy(tmp_path).parameters(1)
     done, _ = planned(cpgt, Plan(1, {}, {1: 1.0}, 5001, 7, 30.0, parameters))
     assert "rounds is 5001 there and 5000 in the owner's copy" in one_error_line(done)
@@ -187,8 +217,18 @@ def test_fewer_rounds_than_agreed_are_taken_and_more_are_not(cpgt: Commands, tmp
 
 def planned(cpgt: Commands, plan: Plan) -> tuple[subprocess.CompletedProcess[str], Control]:
     """An agent with its owner's copy, and a coordinator with this plan: how it ends, and what it answers."""
-    with zmq.Context[zmq.Socket[bytes]]() as context, closing(ControlServer(context, LOCAL)) as server:
-        command = ("--coordinator", server.endpoint, "--data", "data.npz", "--network", "agreed.toml")
+    with (
+        zmq.Context[zmq.Socket[bytes]]() as context,
+        closing(ControlServer(context, LOCAL)) as server,
+    ):
+        command = (
+            "--coordinator",
+            server.endpoint,
+            "--data",
+            "data.npz",
+            "--network",
+            "agreed.toml",
+        )
         agent = cpgt.start("agent", "1", *command)
         hello = server.receive(30_000)
         assert hello
@@ -212,9 +252,14 @@ def test_a_budget_needs_what_it_is_measured_in(cpgt: Commands) -> None:
 
 
 def test_a_budget_that_the_first_round_exceeds(cpgt: Commands) -> None:
-    done = cpgt.run("run", "paper", *sets("privacy.epsilon=0.001", "privacy.magnitude=1.0"), "--out", "run")
+    done = cpgt.run(
+        "run", "paper", *sets("privacy.epsilon=0.001", "privacy.magnitude=1.0"), "--out", "run"
+    )
     assert done.returncode == 5
-    assert "the first round alone would spend more than the privacy budget of 0.001" in one_error_line(done)
+    assert (
+        "the first round alone would spend more than the privacy budget of 0.001"
+        in one_error_line(done)
+    )
 
 
 def test_a_secret_is_not_used_for_a_second_run(cpgt: Commands, tmp_path: Path) -> None:
@@ -226,7 +271,9 @@ def test_a_secret_is_not_used_for_a_second_run(cpgt: Commands, tmp_path: Path) -
     assert (tmp_path / "own" / "secret").read_bytes() == bytes(32)
 
 
-def test_a_planned_budget_lasts_for_all_rounds_and_is_not_exceeded(cpgt: Commands, tmp_path: Path) -> None:
+def test_a_planned_budget_lasts_for_all_rounds_and_is_not_exceeded(
+    cpgt: Commands, tmp_path: Path
+) -> None:
     """With rounding in the account, far into the rounds in which noise stands at its floor."""
     arguments = ("--epsilon", "100", "--delta", "0.1", "--rounds", "400", "--write", "private.toml")
     assert cpgt.run("plan", "paper", *arguments).returncode == 0
@@ -237,4 +284,6 @@ def test_a_planned_budget_lasts_for_all_rounds_and_is_not_exceeded(cpgt: Command
     most = max(of["epsilon"] for of in summary["privacy"]["agents"].values())
     assert most <= 100.0
     assert most == pytest.approx(100.0, rel=1e-8)
-    assert f"|x|, |y| <= {summary['privacy']['claims']['magnitude']:g}" in " ".join(done.stdout.split())
+    assert f"|x|, |y| <= {summary['privacy']['claims']['magnitude']:g}" in " ".join(
+        done.stdout.split()
+    )

@@ -12,8 +12,16 @@ import numpy as np
 import pytest
 import zmq
 
-from tests.system.conftest import Commands, one_error_line, rounds_written, rows_of, sets, summary_of, until
-from wire.messages import VERSION
+from cpgt.wire.messages import VERSION
+from tests.system.conftest import (
+    Commands,
+    one_error_line,
+    rounds_written,
+    rows_of,
+    sets,
+    summary_of,
+    until,
+)
 
 
 class Hand:
@@ -56,7 +64,10 @@ def data(cpgt: Commands, tmp_path: Path) -> Path:
 
 def test_six_agents_by_hand_equal_one_command(cpgt: Commands, tmp_path: Path, data: Path) -> None:
     hand = Hand(cpgt, "--rounds", "150")
-    agents = [hand.agent(i, "--data", data / str(i) / "data.npz", "--seed", "5") for i in (3, 1, 6, 2, 5, 4)]
+    agents = [
+        hand.agent(i, "--data", data / str(i) / "data.npz", "--seed", "5")
+        for i in (3, 1, 6, 2, 5, 4)
+    ]
     assert finish(hand.process).returncode == 0
     for agent in agents:
         done = finish(agent)
@@ -78,7 +89,9 @@ def test_an_agent_that_is_not_private_is_named(cpgt: Commands, tmp_path: Path, d
     """Its owner knows; so must everybody who takes part, and whoever reads the result."""
     hand = Hand(cpgt, "--rounds", "20")
     extra: dict[int, list[str]] = {3: ["--seed", "5", "--observe"], 4: ["--observe"]}
-    agents = [hand.agent(i, "--data", data / str(i) / "data.npz", *extra.get(i, [])) for i in range(1, 7)]
+    agents = [
+        hand.agent(i, "--data", data / str(i) / "data.npz", *extra.get(i, [])) for i in range(1, 7)
+    ]
     assert hand.wait_for("NOT PRIVATE: agent 3 is seeded and observed")
     done = finish(hand.process)
     assert [finish(agent).returncode for agent in agents] == [0] * 6
@@ -102,7 +115,9 @@ def test_who_is_missing_is_named_and_a_deadline_ends_it(cpgt: Commands, data: Pa
         assert "still missing 3, 5, 6" in one_error_line(stopped)
 
 
-def test_agents_that_do_not_belong_are_refused_and_the_run_goes_on(cpgt: Commands, data: Path) -> None:
+def test_agents_that_do_not_belong_are_refused_and_the_run_goes_on(
+    cpgt: Commands, data: Path
+) -> None:
     hand = Hand(cpgt, "--rounds", "60")
     first = hand.agent(2, "--data", data / "2" / "data.npz")
     hand.wait_for("agent 2 is here")
@@ -212,7 +227,9 @@ def test_code_is_run_only_when_its_owner_says_so(cpgt: Commands, tmp_path: Path)
     assert finish(coordinator).returncode == 2
 
 
-def test_a_silent_agent_is_named_after_the_patience(cpgt: Commands, tmp_path: Path, data: Path) -> None:
+def test_a_silent_agent_is_named_after_the_patience(
+    cpgt: Commands, tmp_path: Path, data: Path
+) -> None:
     hand = Hand(cpgt, *sets("patience=3", "rounds=1000000", "window=50"))
     agents = {i: hand.agent(i, "--data", data / str(i) / "data.npz") for i in range(1, 7)}
     until(lambda: rounds_written(tmp_path / "run") > 100, 30, "the run to be under way")
@@ -229,7 +246,9 @@ def test_a_silent_agent_is_named_after_the_patience(cpgt: Commands, tmp_path: Pa
     agents[3].communicate()
 
 
-def test_agents_leave_when_the_coordinator_falls_silent(cpgt: Commands, tmp_path: Path, data: Path) -> None:
+def test_agents_leave_when_the_coordinator_falls_silent(
+    cpgt: Commands, tmp_path: Path, data: Path
+) -> None:
     hand = Hand(cpgt, *sets("patience=3", "rounds=1000000", "window=50"))
     agents = [hand.agent(i, "--data", data / str(i) / "data.npz") for i in range(1, 7)]
     until(lambda: rounds_written(tmp_path / "run") > 100, 30, "the run to be under way")
@@ -283,10 +302,14 @@ def test_ctrl_c_is_not_lost_where_python_drops_exceptions(cpgt: Commands, tmp_pa
         'rounds = 1000000\n[algorithm]\nalpha = 0.1\n[graph]\nkind = "path"\nagents = 1\n'
         '[objective]\nkind = "dropped:make"\n'
     )
-    coordinator = cpgt.start("coordinator", "net.toml", "--bind", "tcp://127.0.0.1:*", "--out", "run")
+    coordinator = cpgt.start(
+        "coordinator", "net.toml", "--bind", "tcp://127.0.0.1:*", "--out", "run"
+    )
     assert coordinator.stderr
     line = next(line for line in coordinator.stderr if "listening" in line)
-    agent = cpgt.start("agent", "1", "--coordinator", line.split()[-1], "--objective", "dropped:make")
+    agent = cpgt.start(
+        "agent", "1", "--coordinator", line.split()[-1], "--objective", "dropped:make"
+    )
     left = finish(agent)
     assert left.returncode == 130
     assert one_error_line(left) == "Error: interrupted"

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from cpgt.wire.sizes import zmtp_size
 from tests.system.compose import AGENTS, UP, VERSIONS, Compose, fresh_clone, need
 from tests.system.conftest import Commands, rounds_written, rows_of, summary_of, until
-from wire.sizes import zmtp_size
 
 pytestmark = pytest.mark.timeout(300)  # the first one builds the image
 PAPER = Path("cpgt/networks/paper-c2-1.toml")
@@ -42,7 +42,9 @@ def localhost(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return cpgt.folder / "run"
 
 
-def test_the_papers_network_in_containers_equals_localhost(compose: Compose, localhost: Path) -> None:
+def test_the_papers_network_in_containers_equals_localhost(
+    compose: Compose, localhost: Path
+) -> None:
     before = compose.results()
     code, printed = compose.up(AGENT_OPTIONS="--seed 5")
     assert code == 0, printed
@@ -79,7 +81,9 @@ def _check_walls(compose: Compose) -> None:
         assert (host["Memory"], host["NanoCpus"], host["PidsLimit"]) == (2**30, 10**9, 64)
         assert container["Config"]["Healthcheck"]["Test"]
         assert not host["PortBindings"]
-        seen = {mount["Source"]: mount["RW"] for mount in container["Mounts"] if mount["Type"] == "bind"}
+        seen = {
+            mount["Source"]: mount["RW"] for mount in container["Mounts"] if mount["Type"] == "bind"
+        }
         private = compose.clone / "private/paper" / name.removeprefix("agent-")
         own = {str(private): name != "coordinator"}
         assert seen == own | ({str(compose.clone / "runs"): True} if name == "coordinator" else {})
@@ -97,10 +101,15 @@ def test_an_agent_sees_its_own_folder_alone(compose: Compose) -> None:
     assert found[-3:] == ["/private/data.npz", "/private/private.key", f"{sums[2]}  data.npz"]
     assert not any("private" in line for line in found[:-3])
     assert "Read-only file system" in compose.inside("agent-2", "touch /opt/x 2>&1 || true")[-1]
-    assert compose.inside("agent-2", "command -v gcc cc c++ make git || echo no tools")[-1] == "no tools"
+    assert (
+        compose.inside("agent-2", "command -v gcc cc c++ make git || echo no tools")[-1]
+        == "no tools"
+    )
     for party in ("coordinator", *map(str, AGENTS)):
         assert (private / party).stat().st_mode & 0o777 == 0o700
-        assert all(f.stat().st_mode & 0o077 == 0 for f in (private / party).iterdir() if f.is_file())
+        assert all(
+            f.stat().st_mode & 0o077 == 0 for f in (private / party).iterdir() if f.is_file()
+        )
 
 
 def _sum(path: Path) -> str:
@@ -108,18 +117,30 @@ def _sum(path: Path) -> str:
 
 
 def test_a_killed_container_ends_the_run_and_is_named(compose: Compose) -> None:
-    long = (compose.clone / PAPER).read_text().replace("rounds = 3000", "rounds = 10_000_000\npatience = 4")
+    long = (
+        (compose.clone / PAPER)
+        .read_text()
+        .replace("rounds = 3000", "rounds = 10_000_000\npatience = 4")
+    )
     (compose.clone / "long.toml").write_text(long)
     before = compose.results()
     up = compose.start(*UP, NETWORK="long.toml")
     try:
-        until(lambda: any(map(rounds_written, compose.results() - before)), 120, "rounds between containers")
+        until(
+            lambda: any(map(rounds_written, compose.results() - before)),
+            120,
+            "rounds between containers",
+        )
         compose.kill("agent-3")
         up.communicate(timeout=60)
     finally:
         up.kill()
     (out,) = compose.results() - before
-    until(lambda: not any(of["State"]["Running"] for of in compose.containers().values()), 20, "all to stop")
+    until(
+        lambda: not any(of["State"]["Running"] for of in compose.containers().values()),
+        20,
+        "all to stop",
+    )
     codes = {name: of["State"]["ExitCode"] for name, of in compose.containers().items()}
     assert codes.pop("setup") == 0
     assert codes.pop("agent-3") == 137
@@ -138,7 +159,9 @@ def test_another_network_and_its_mistakes(compose: Compose) -> None:
     (compose.clone / "five.toml").write_text(ring.replace("agents = 6", "agents = 5"))
     code, _ = compose.up(NETWORK="five.toml")
     assert code != 0
-    assert "Error: network five.toml has 5 agents, and docker-compose.yml has 6" in compose.logs("setup")
+    assert "Error: network five.toml has 5 agents, and docker-compose.yml has 6" in compose.logs(
+        "setup"
+    )
     (compose.clone / "short.toml").write_text(ring.replace("rounds = 1000", "rounds = 50"))
     before = compose.results()
     code, printed = compose.up(NETWORK="short.toml")
@@ -149,6 +172,8 @@ def test_another_network_and_its_mistakes(compose: Compose) -> None:
     (compose.clone / "private/short.toml/4/data.npz").write_bytes(b"somebody's own")
     code, _ = compose.up(NETWORK="short.toml")
     assert code != 0
-    assert "private/short.toml/4/data.npz is not what short.toml makes up now" in compose.logs("setup")
+    assert "private/short.toml/4/data.npz is not what short.toml makes up now" in compose.logs(
+        "setup"
+    )
     assert (compose.clone / "private/short.toml/4/data.npz").read_bytes() == b"somebody's own"
     (compose.clone / "private/short.toml/4/data.npz").unlink()

@@ -11,7 +11,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.system.conftest import Commands, one_error_line, rounds_written, rows_of, sets, summary_of, until
+from tests.system.conftest import (
+    Commands,
+    one_error_line,
+    rounds_written,
+    rows_of,
+    sets,
+    summary_of,
+    until,
+)
 
 LONG = sets("rounds=1000000", "window=50")
 
@@ -47,7 +55,13 @@ def test_a_killed_agent(cpgt: Commands, tmp_path: Path) -> None:
     for agent in range(1, 7):
         folder = out / "agents" / str(agent)
         names = {path.name for path in folder.iterdir()}
-        assert names - {"privacy.json"} == {"data.npz", "epsilon.csv", "log.txt", "secret", "trace.npz"}
+        assert names - {"privacy.json"} == {
+            "data.npz",
+            "epsilon.csv",
+            "log.txt",
+            "secret",
+            "trace.npz",
+        }
         with np.load(folder / "trace.npz") as trace:
             assert len(trace["x"]) == len(trace["y"]) == len(trace["eta_y"]) + 1 > 100
 
@@ -69,7 +83,9 @@ def test_ctrl_c(cpgt: Commands, tmp_path: Path, number: signal.Signals) -> None:
 def test_a_killed_coordinator(cpgt: Commands, tmp_path: Path) -> None:
     out = tmp_path / "run"
     process = start(cpgt, out)
-    coordinator = next(p for p in cpgt.leftovers() if p.cmdline()[1:4] == ["-m", "cpgt", "coordinator"])
+    coordinator = next(
+        p for p in cpgt.leftovers() if p.cmdline()[1:4] == ["-m", "cpgt", "coordinator"]
+    )
     coordinator.kill()
     done = end(process)
     assert done.returncode == 1
@@ -81,8 +97,12 @@ def test_a_killed_coordinator(cpgt: Commands, tmp_path: Path) -> None:
 def test_divergence_names_the_round_and_what_to_change(
     cpgt: Commands, tmp_path: Path, compressor: str
 ) -> None:
-    options = {"identity": [], "quantize": ["compressor.bits=2"], "top-k": ["compressor.k=2"]}[compressor]
-    settings = sets(f"compressor.kind={compressor}", *options, "algorithm.alpha=90.0", "rounds=9000")
+    options = {"identity": [], "quantize": ["compressor.bits=2"], "top-k": ["compressor.k=2"]}[
+        compressor
+    ]
+    settings = sets(
+        f"compressor.kind={compressor}", *options, "algorithm.alpha=90.0", "rounds=9000"
+    )
     done = cpgt.run("run", "paper", *settings, "--out", "run")
     assert done.returncode == 4
     message = one_error_line(done)
@@ -144,6 +164,8 @@ def test_bad_data(cpgt: Commands, own_data: Path, how: str, words: str) -> None:
 
 @pytest.mark.usefixtures("own_data")
 def test_k_beyond_the_dimension_of_private_data(cpgt: Commands) -> None:
-    done = cpgt.run("run", "net.toml", *sets("compressor.kind=top-k", "compressor.k=4"), "--out", "run")
+    done = cpgt.run(
+        "run", "net.toml", *sets("compressor.kind=top-k", "compressor.k=4"), "--out", "run"
+    )
     assert done.returncode == 2
     assert "compressor.k = 4 is more than the dimension 3" in one_error_line(done)

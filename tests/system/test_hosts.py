@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 
 from cpgt import Result, load_network, run
+from cpgt.wire.sizes import zmtp_size
 from tests.system.conftest import Commands, rounds_written, rows_of, summary_of, until
 from tests.system.hosts import PREFIX, Hosts, HostsError, hosts_or_skip, namespaces
-from wire.sizes import zmtp_size
 
 COORDINATOR, AGENTS = 0, range(1, 7)
 NEIGHBOURS_OF_3 = (2, 4)
@@ -110,7 +110,10 @@ class Spread:
         for agent in AGENTS:
             with np.load(self.folder(agent) / "trace.npz") as trace:
                 for name in ("x", "y"):
-                    assert trace[name].tobytes() == getattr(expected, name)[: rounds + 1, agent - 1].tobytes()
+                    assert (
+                        trace[name].tobytes()
+                        == getattr(expected, name)[: rounds + 1, agent - 1].tobytes()
+                    )
         rows = rows_of(self.out)
         assert [row[:5] for row in rows] == [
             [k, *edge, *(int(expected.bytes[layer][k, e]) for layer in ("payload", "message"))]
@@ -143,7 +146,9 @@ def test_bytes_are_those_of_localhost(
     assert kernel["miscounted"] == kernel["uncheckable"] == []
     options = ("--rounds", "150", "--seed", str(SEED), "--no-compare", "--out", "here")
     assert cpgt.run("run", "paper", *options).returncode == 0
-    assert [row[:5] for row in rows_of(spread.out)] == [row[:5] for row in rows_of(tmp_path / "here")]
+    assert [row[:5] for row in rows_of(spread.out)] == [
+        row[:5] for row in rows_of(tmp_path / "here")
+    ]
 
 
 def test_long_wires(cpgt: Commands, parties: Path, undisturbed: Result) -> None:
@@ -181,11 +186,16 @@ def test_a_host_that_is_cut_off_for_ten_seconds(spread: Spread, undisturbed: Res
     coordinator.wait_for("going on, round", 20)
     all_end_well(coordinator, *agents.values())
     assert "the coordinator is back" in agents[3].text
-    assert any("reconnected; sending the last rounds again" in agents[i].text for i in (*NEIGHBOURS_OF_3, 3))
+    assert any(
+        "reconnected; sending the last rounds again" in agents[i].text
+        for i in (*NEIGHBOURS_OF_3, 3)
+    )
     spread.same_as(undisturbed, ROUNDS)
     edges = summary_of(spread.out)["bytes"]
     assert edges["kernel"]["miscounted"] == []
-    assert {3} <= set(map(int, np.unique(edges["kernel"]["uncheckable"]))), "connections that were lost"
+    assert {3} <= set(map(int, np.unique(edges["kernel"]["uncheckable"]))), (
+        "connections that were lost"
+    )
 
 
 def test_a_coordinator_that_is_cut_off(spread: Spread, undisturbed: Result) -> None:
@@ -200,10 +210,14 @@ def test_a_coordinator_that_is_cut_off(spread: Spread, undisturbed: Result) -> N
         spread.hosts.heal(COORDINATOR)
     all_end_well(coordinator, *agents.values())
     spread.same_as(undisturbed, ROUNDS)
-    assert summary_of(spread.out)["bytes"]["kernel"]["uncheckable"] == [], "neighbours have lost nothing"
+    assert summary_of(spread.out)["bytes"]["kernel"]["uncheckable"] == [], (
+        "neighbours have lost nothing"
+    )
 
 
-def test_agents_come_before_the_coordinator_and_long_after_it(spread: Spread, undisturbed: Result) -> None:
+def test_agents_come_before_the_coordinator_and_long_after_it(
+    spread: Spread, undisturbed: Result
+) -> None:
     early = spread.agent(1)
     until(lambda: spread.hosts.listening(1), 30, "agent 1 to listen")
     coordinator = spread.coordinator("--rounds", "30")
@@ -211,7 +225,9 @@ def test_agents_come_before_the_coordinator_and_long_after_it(spread: Spread, un
     others = [spread.agent(number) for number in (2, 3, 4, 5)]
     coordinator.wait_for(r"waiting for agent 6 \(for \d+ s\)")
     early.wait_for("waiting for agent 6")
-    coordinator.wait_for(r"(?s)waiting for agent 6 \(for \d+ s\).*waiting for agent 6 \(for \d\d s\)")
+    coordinator.wait_for(
+        r"(?s)waiting for agent 6 \(for \d+ s\).*waiting for agent 6 \(for \d\d s\)"
+    )
     all_end_well(spread.agent(6), coordinator, early, *others)
     spread.same_as(undisturbed, 30)
 
@@ -234,7 +250,9 @@ def test_hosts_are_gone_when_a_test_fails() -> None:
     assert made_here() == before
 
 
-@pytest.mark.parametrize(("ci", "ends"), [("", pytest.skip.Exception), ("true", pytest.fail.Exception)])
+@pytest.mark.parametrize(
+    ("ci", "ends"), [("", pytest.skip.Exception), ("true", pytest.fail.Exception)]
+)
 def test_without_the_rights_tests_are_skipped_but_not_in_ci(
     monkeypatch: pytest.MonkeyPatch, ci: str, ends: type[BaseException]
 ) -> None:

@@ -15,16 +15,16 @@ from pathlib import Path
 
 import pytest
 
-from coordinator.connections import Connection
-from coordinator.ledger import Edge, Ledger
-from coordinator.server import Door, Hooks, coordinate
-from coordinator.session import SessionSettings
-from coordinator.supervisor import Supervisor
-from cpgt.launch import Experiment, agent_commands
-from cpgt.network import Network, load_network
+from cpgt.configuration.network import Network, load_network
+from cpgt.coordinator.connections import Connection
+from cpgt.coordinator.server import Hooks, ListenAddress, coordinate
+from cpgt.coordinator.session import SessionSettings
+from cpgt.coordinator.supervisor import Supervisor
+from cpgt.coordinator.traffic_log import Edge, TrafficLog
+from cpgt.runs.launch import Experiment, agent_commands
+from cpgt.wire.kernel import Counts
+from cpgt.wire.messages import Report
 from tests.system.conftest import MARK, Commands, rows_of, tcp_of
-from wire.kernel import Counts
-from wire.messages import Report
 
 GREETING = 64
 XPUB_READY = len(b"\x04\x1a\x05READY\x0bSocket-Type\0\0\0\x04XPUB")
@@ -67,7 +67,7 @@ def _parsed(line: str) -> Socket:
     return Socket(int(pid[1]), addresses[0], addresses[1], words)
 
 
-class Witnessed(Ledger):
+class Witnessed(TrafficLog):
     """Calls the witness when the last agent has tallied."""
 
     def __init__(self, path: Path, network: Network) -> None:
@@ -104,14 +104,16 @@ def witnessed_run(network: Network, out: Path) -> tuple[Witnessed, dict[int, int
         supervised=True,
     )
     hooks = Hooks(lambda _text: None, lambda _session, _ledger: None, listening)
-    session = coordinate(settings, Door("tcp://127.0.0.1:*"), ledger, hooks)
+    session = coordinate(settings, ListenAddress("tcp://127.0.0.1:*"), ledger, hooks)
     assert session.failure is None, session.failure
     return ledger, agents
 
 
 def edges_seen(ledger: Witnessed, agents: dict[int, int]) -> dict[Edge, tuple[Socket, Socket]]:
     """The two ends of each directed edge's connection, by what the kernel says of processes and ports."""
-    publishers = {socket.local: agents[socket.pid] for socket in ledger.listening if socket.pid in agents}
+    publishers = {
+        socket.local: agents[socket.pid] for socket in ledger.listening if socket.pid in agents
+    }
     ends = {(socket.local, socket.peer): socket for socket in ledger.open if socket.pid in agents}
     return {
         (publishers[socket.peer], agents[socket.pid]): (ends[peer, local], socket)
@@ -159,7 +161,9 @@ def test_layers_reconcile_to_the_byte(
         assert zmtp == message + (2 if message <= 255 else 9)
         frames[row[1], row[2]] += zmtp
     seen = edges_seen(ledger, agents)
-    assert set(seen) == {(agent, peer) for agent, peers in network.neighbours.items() for peer in peers}
+    assert set(seen) == {
+        (agent, peer) for agent, peers in network.neighbours.items() for peer in peers
+    }
     for edge, (sender, receiver) in seen.items():
         there, back = GREETING + XPUB_READY + frames[edge], GREETING + SUB_READY + SUBSCRIPTIONS
         assert (sender.sent, receiver.received) == (there, there), f"ss, {edge}"

@@ -15,12 +15,12 @@ import numpy as np
 import pytest
 import zmq
 
+from cpgt.wire.carriers import NAME_PREFIX
+from cpgt.wire.keys import KeyPair, new_pair, read_pair
+from cpgt.wire.messages import Hello, encode_control
+from cpgt.wire.reliable import Courier
 from tests.system.conftest import Commands, one_error_line, rows_of, sets, summary_of, until
 from tests.system.tap import Tap, free_port
-from wire.carriers import NAME_PREFIX
-from wire.keys import KeyPair, new_pair, read_pair
-from wire.messages import Hello, encode_control
-from wire.reliable import Courier
 
 AGENTS, STRANGER = (1, 2, 3), "127.0.0.7"
 PATH = ("graph.kind=path", "graph.agents=3", "rounds=3000", "window=50")
@@ -55,7 +55,16 @@ class Parties:
 
     def plain(self) -> Path:
         """The same run on this machine without keys, in one command."""
-        run = ("run", "party/network.toml", "--seed", "5", "--observe", "--no-compare", "--out", "plain")
+        run = (
+            "run",
+            "party/network.toml",
+            "--seed",
+            "5",
+            "--observe",
+            "--no-compare",
+            "--out",
+            "plain",
+        )
         assert self.cpgt.run(*run).returncode == 0
         return self.folder / "plain"
 
@@ -73,11 +82,16 @@ def trace(folder: Path) -> dict[str, np.ndarray[tuple[int, ...], np.dtype[np.flo
 def assert_same_bits(parties: Parties) -> None:
     plain = parties.plain()
     for number in AGENTS:
-        ours, theirs = trace(parties.folder / f"own-{number}"), trace(plain / "agents" / str(number))
+        ours, theirs = (
+            trace(parties.folder / f"own-{number}"),
+            trace(plain / "agents" / str(number)),
+        )
         assert all(np.array_equal(ours[name], theirs[name]) for name in ours)
     encrypted, bare = rows_of(parties.folder / "run"), rows_of(plain)
     assert [row[:5] for row in encrypted] == [row[:5] for row in bare]
-    assert [row[5] for row in encrypted] == [row[5] + 33 for row in bare], "what CURVE adds to a short frame"
+    assert [row[5] for row in encrypted] == [row[5] + 33 for row in bare], (
+        "what CURVE adds to a short frame"
+    )
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1", "[::1]", "localhost"])
@@ -109,7 +123,9 @@ class Outsiders:
         other_run = new_pair()  # as good as any key of another run
         self.keys = [None, other_run, parties.pair(3)]
         for own in self.keys:
-            self.listeners.append(self._connect(zmq.SUB, ports["agent 1"], own, parties.pair(1).public))
+            self.listeners.append(
+                self._connect(zmq.SUB, ports["agent 1"], own, parties.pair(1).public)
+            )
         for own in self.keys[:2]:
             self._hello(ports["coordinator"], own, parties.pair("coordinator").public, 1)
         self.impostor = self._hello(
@@ -145,7 +161,9 @@ class Outsiders:
                 crowd = []
                 with suppress(OSError):  # refused: the run is over
                     for number in range(20):
-                        one = socket.create_connection(("127.0.0.1", port), source_address=(STRANGER, 0))
+                        one = socket.create_connection(
+                            ("127.0.0.1", port), source_address=(STRANGER, 0)
+                        )
                         crowd.append(one)
                         one.sendall(secrets.token_bytes(number * 40))
                 for one in crowd:
@@ -195,14 +213,18 @@ def test_outsiders_get_nothing_and_change_nothing(cpgt: Commands) -> None:
         ends = {number: finish(agent) for number, agent in agents.items()}
         outsiders.stop()
         assert outsiders.rounds > 3
-        assert [listener.poll(0) for listener in outsiders.listeners] == [0, 0, 0], "nothing was heard"
+        assert [listener.poll(0) for listener in outsiders.listeners] == [0, 0, 0], (
+            "nothing was heard"
+        )
     assert done.returncode == 0, done.stderr
     assert [end.returncode for end in ends.values()] == [0] * 3, ends
     for log in (done.stderr, ends[1].stderr):
         assert re.search(r"turned away 127\.0\.0\.7: its key is not on the list", log)
         assert re.search(r"turned away 127\.0\.0\.7: it showed no key", log)
         assert log.count("turned away") < 60, "a flood does not fill a log"
-    assert max(map(len, answers.values())) <= 64 + 170 + 20, "a greeting, a WELCOME, an ERROR, and no frame"
+    assert max(map(len, answers.values())) <= 64 + 170 + 20, (
+        "a greeting, a WELCOME, an ERROR, and no frame"
+    )
     assert_same_bits(parties)
 
 

@@ -18,15 +18,21 @@ from tests.system.conftest import MARK, Commands, sets, summary_of
 
 MOUNTS = r"(?<=[ \"])/(network|keys|private|results|data)(?=[/ \"\n])"
 
-SUBNET = f"127.{1 + secrets.randbelow(254)}.{secrets.randbelow(255)}.10"  # and the number of the pod
+SUBNET = (
+    f"127.{1 + secrets.randbelow(254)}.{secrets.randbelow(255)}.10"  # and the number of the pod
+)
 
 
 def test_the_commands_of_the_pods_run_a_network(cpgt: Commands, tmp_path: Path) -> None:
     assert cpgt.run("keys", "all", "paper", *small(), "--out", "owner").returncode == 0
-    assert cpgt.run("export", "kubernetes", "owner/network.toml", "--out", "job.yaml").returncode == 0
+    assert (
+        cpgt.run("export", "kubernetes", "owner/network.toml", "--out", "job.yaml").returncode == 0
+    )
     documents = list(yaml.safe_load_all((tmp_path / "job.yaml").read_text()))
     config, job = documents[0], documents[2]
-    pods = [start(cpgt, tmp_path, config, job, index) for index in range(job["spec"]["completions"])]
+    pods = [
+        start(cpgt, tmp_path, config, job, index) for index in range(job["spec"]["completions"])
+    ]
     assert len(pods) == 3
     said = [pod.communicate(timeout=60)[1] for pod in pods]
     assert [pod.returncode for pod in pods] == [0, 0, 0], said
@@ -50,13 +56,18 @@ def start(
     (root / "network" / "network.toml").write_text(config["data"]["network.toml"])
     (keys,) = (volume["secret"] for volume in pod["volumes"] if "secret" in volume)
     for item in keys["items"]:
-        part, _, file = item["path"].partition("/")  # the mount is of the folder with the pod's index
+        part, _, file = item["path"].partition(
+            "/"
+        )  # the mount is of the folder with the pod's index
         party = item["key"].removeprefix("agent-")
         if part == str(index):
             shutil.copy(folder / "owner" / party / "private.key", root / "keys" / file)
             (root / "keys" / file).chmod(0o440)
     script = re.sub(MOUNTS, rf"{root}/\1", pod["containers"][0]["command"][2])
-    own = {"JOB_COMPLETION_INDEX": str(index), "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    own = {
+        "JOB_COMPLETION_INDEX": str(index),
+        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+    }
     return subprocess.Popen(
         ["sh", "-c", on_loopback(script, pod["subdomain"])],
         env={**os.environ, **own, MARK: cpgt.mark},  # marked, so that nothing is left behind

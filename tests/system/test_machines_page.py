@@ -64,11 +64,15 @@ class Machine:
 def test_what_the_page_says(cpgt: Commands, tmp_path: Path, read: Callable[[str], str]) -> None:
     page = read(PAGE.read_text(encoding="utf-8"))
     with hosts_or_skip(len(MACHINES), network=("192.0.2", "2001:db8:")) as hosts:
-        machines = {i: Machine(tmp_path / str(i), list(hosts.on(i - 1)), cpgt.mark) for i in MACHINES}
+        machines = {
+            i: Machine(tmp_path / str(i), list(hosts.on(i - 1)), cpgt.mark) for i in MACHINES
+        }
         running = type_in(blocks(page), machines)
         assert len(running) == 1 + len(MACHINES)
         try:
-            for process in reversed(running):  # agents first: the coordinator would wait for one that failed
+            for process in reversed(
+                running
+            ):  # agents first: the coordinator would wait for one that failed
                 said, _ = process.communicate(timeout=60)
                 assert process.returncode == 0, said
         finally:
@@ -78,10 +82,14 @@ def test_what_the_page_says(cpgt: Commands, tmp_path: Path, read: Callable[[str]
     summary = summary_of(machines[1].folder / "results")
     assert summary["status"] == "completed"
     assert summary["residual"]["public_result"] == pytest.approx([1.0, -2.0, 3.0, 0.5], abs=1.0)
-    assert summary["bytes"]["kernel"]["miscounted"] == summary["bytes"]["kernel"]["uncheckable"] == []
+    assert (
+        summary["bytes"]["kernel"]["miscounted"] == summary["bytes"]["kernel"]["uncheckable"] == []
+    )
     for i in MACHINES:
         mine = {path.name for path in machines[i].folder.iterdir()}
-        assert mine == {"keys", "together.toml", "mine.npz", "runs"} | ({"results"} if i == 1 else set())
+        assert mine == {"keys", "together.toml", "mine.npz", "runs"} | (
+            {"results"} if i == 1 else set()
+        )
 
 
 def type_in(page: list[Block], machines: dict[int, Machine]) -> list[subprocess.Popen[str]]:
@@ -104,7 +112,9 @@ def type_in(page: list[Block], machines: dict[int, Machine]) -> list[subprocess.
 
 def with_keys(text: str, public: dict[str, str]) -> str:
     """The lines that `cpgt keys new` has printed, in their places."""
-    return re.sub(r'^(\w+) = "\.\.\."$', lambda line: f'{line[1]} = "{public[line[1]]}"', text, flags=re.M)
+    return re.sub(
+        r'^(\w+) = "\.\.\."$', lambda line: f'{line[1]} = "{public[line[1]]}"', text, flags=re.M
+    )
 
 
 def test_every_option_the_page_names_is_there() -> None:

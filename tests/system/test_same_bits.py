@@ -16,19 +16,35 @@ RING, SILENT = ("graph.kind=ring", "graph.agents=3"), "noise={}"
 CASES = {
     "two agents": (1, ("graph.kind=path", "graph.agents=2", *QUANTIZE)),
     "paper": (2, ()),
-    "star, top-k": (3, ("graph.kind=star", "graph.agents=5", "compressor.kind=top-k", "compressor.k=3")),
+    "star, top-k": (
+        3,
+        ("graph.kind=star", "graph.agents=5", "compressor.kind=top-k", "compressor.k=3"),
+    ),
     "ring, uncompressed": (4, ("graph.kind=ring", "graph.agents=4", "compressor.kind=identity")),
     "complete, many bits": (5, ("graph.kind=complete", "graph.agents=4", "compressor.bits=7")),
     "grid of twelve": (6, ("graph.kind=grid", "graph.agents=12", "algorithm.gamma=0.1", *QUANTIZE)),
     "random graph, noise of each agent": (
         7,
-        ("graph.kind=erdos-renyi", "graph.agents=7", "noise.agents.3.q=0.9", "noise.agents.5.s_y=1.5"),
+        (
+            "graph.kind=erdos-renyi",
+            "graph.agents=7",
+            "noise.agents.3.q=0.9",
+            "noise.agents.5.s_y=1.5",
+        ),
     ),
-    "extra": (9, ("graph.kind=path", "graph.agents=3", *UNCOMPRESSED, "algorithm.kind=extra", SILENT)),
+    "extra": (
+        9,
+        ("graph.kind=path", "graph.agents=3", *UNCOMPRESSED, "algorithm.kind=extra", SILENT),
+    ),
     "choco": (10, (*RING, "algorithm.kind=choco", "algorithm.decay=0.01", SILENT)),
     "private gradient descent": (
         11,
-        (*RING, *UNCOMPRESSED, "algorithm.kind=private-gradient-descent", "noise={s_x=1.0, q=0.97}"),
+        (
+            *RING,
+            *UNCOMPRESSED,
+            "algorithm.kind=private-gradient-descent",
+            "noise={s_x=1.0, q=0.97}",
+        ),
     ),
     "compressed gradient tracking, damped": (
         12,
@@ -66,7 +82,15 @@ def test_processes_equal_in_process_run(
     out = tmp_path / "run"
     settings = ("rounds=230", *overrides)  # not a multiple of the window
     completed = cpgt.run(
-        "run", "paper", *sets(*settings), "--seed", str(seed), "--observe", "--no-compare", "--out", out
+        "run",
+        "paper",
+        *sets(*settings),
+        "--seed",
+        str(seed),
+        "--observe",
+        "--no-compare",
+        "--out",
+        out,
     )
     assert completed.returncode == 0, completed.stderr
     network = load_network("paper", settings)
@@ -75,7 +99,10 @@ def test_processes_equal_in_process_run(
     for agent in network.agents:
         with np.load(out / "agents" / str(agent) / "trace.npz") as trace:
             for name in ("x", "y", "eta_y"):
-                assert trace[name].tobytes() == getattr(expected, name)[:, agent - 1].tobytes(), (agent, name)
+                assert trace[name].tobytes() == getattr(expected, name)[:, agent - 1].tobytes(), (
+                    agent,
+                    name,
+                )
     assert rows_of(out) == [
         [k, *edge, *(int(expected.bytes[layer][k, e]) for layer in ("payload", "message", "zmtp"))]
         for k in range(expected.rounds)
@@ -87,9 +114,17 @@ def test_processes_equal_in_process_run(
 
 
 def test_stopping_rule_ends_both_in_the_same_round(cpgt: Commands, tmp_path: Path) -> None:
-    settings = ("rounds=4000", "window=20", "stop.change=0.001", "noise.q=0.9", "algorithm.kind=cpgt")
+    settings = (
+        "rounds=4000",
+        "window=20",
+        "stop.change=0.001",
+        "noise.q=0.9",
+        "algorithm.kind=cpgt",
+    )
     out = tmp_path / "run"
-    completed = cpgt.run("run", "paper-diadsp", *sets(*settings), "--seed", "1", "--no-compare", "--out", out)
+    completed = cpgt.run(
+        "run", "paper-diadsp", *sets(*settings), "--seed", "1", "--no-compare", "--out", out
+    )
     assert completed.returncode == 0, completed.stderr
     expected = run(load_network("paper-diadsp", settings), seed=1)
     assert 40 < expected.rounds < 4000
@@ -101,6 +136,9 @@ def test_stopping_rule_ends_both_in_the_same_round(cpgt: Commands, tmp_path: Pat
 def test_without_a_seed_no_two_runs_are_alike(cpgt: Commands, tmp_path: Path) -> None:
     results = []
     for name in ("one", "two"):
-        assert cpgt.run("run", "paper", "--rounds", "50", "--no-compare", "--out", name).returncode == 0
+        assert (
+            cpgt.run("run", "paper", "--rounds", "50", "--no-compare", "--out", name).returncode
+            == 0
+        )
         results.append(summary_of(tmp_path / name)["residual"]["public_result"])
     assert results[0] != results[1]

@@ -11,7 +11,15 @@ import numpy as np
 import pytest
 
 from cpgt import run
-from tests.system.conftest import Commands, one_error_line, rounds_written, rows_of, sets, summary_of, until
+from tests.system.conftest import (
+    Commands,
+    one_error_line,
+    rounds_written,
+    rows_of,
+    sets,
+    summary_of,
+    until,
+)
 from tests.system.slurm import NODES, Cluster, address_of, unavailable
 
 ROUNDS = ("--rounds", "150")
@@ -44,11 +52,15 @@ def log_of(out: Path) -> str:
     return (out / "job.log").read_text()
 
 
-def test_two_jobs_at_once_each_equal_to_a_run_here(slurm: Commands, cluster: Cluster, tmp_path: Path) -> None:
+def test_two_jobs_at_once_each_equal_to_a_run_here(
+    slurm: Commands, cluster: Cluster, tmp_path: Path
+) -> None:
     """The folder of the second has a name that a careless script would trip over."""
     outs = {5: tmp_path / "five", 6: tmp_path / "it's 100% six"}
     waiting = [
-        slurm.start("submit", "slurm", "paper", *ROUNDS, "--seed", str(seed), "--out", out, "--wait")
+        slurm.start(
+            "submit", "slurm", "paper", *ROUNDS, "--seed", str(seed), "--out", out, "--wait"
+        )
         for seed, out in outs.items()
     ]
     said = [process.communicate(timeout=60) for process in waiting]
@@ -66,7 +78,9 @@ def test_two_jobs_at_once_each_equal_to_a_run_here(slurm: Commands, cluster: Clu
         )
     for seed, out in outs.items():
         result = run("paper", rounds=150, seed=seed)
-        assert summary_of(out)["residual"]["public_result"] == result.references.mean(axis=0).tolist(), seed
+        assert (
+            summary_of(out)["residual"]["public_result"] == result.references.mean(axis=0).tolist()
+        ), seed
     slurm.through, one, here = [], outs[5], tmp_path / "here"
     done = slurm.run("run", "paper", *ROUNDS, "--seed", "5", "--no-compare", "--out", here)
     assert done.returncode == 0
@@ -112,9 +126,9 @@ def test_a_killed_agent_ends_the_job_and_what_was_measured_is_kept(
     stdout, stderr = process.communicate(timeout=30)
     assert process.returncode > 0
     job = submitted(stdout)
-    assert re.search(rf"^Error: job {job}: failed: n\d: task 3: Killed; its log: ", stderr, re.MULTILINE), (
-        stderr
-    )
+    assert re.search(
+        rf"^Error: job {job}: failed: n\d: task 3: Killed; its log: ", stderr, re.MULTILINE
+    ), stderr
     assert cluster.state(job) == "FAILED"
     summary, rows = summary_of(out), rows_of(out)
     assert summary["status"] == "interrupted"
@@ -126,7 +140,9 @@ def test_options_go_to_sbatch_and_its_refusal_is_passed_on(slurm: Commands) -> N
     assert "sbatch: error: invalid partition specified: nowhere" in one_error_line(done)
 
 
-def test_a_dry_run_writes_and_does_not_submit(slurm: Commands, cluster: Cluster, tmp_path: Path) -> None:
+def test_a_dry_run_writes_and_does_not_submit(
+    slurm: Commands, cluster: Cluster, tmp_path: Path
+) -> None:
     before = cluster.call("scontrol", "show", "jobs", "--oneliner")
     done = slurm.run("submit", "slurm", "paper", "--out", "run", "--dry-run")
     assert done.returncode == 0

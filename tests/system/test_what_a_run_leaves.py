@@ -9,13 +9,16 @@ import numpy as np
 import pytest
 
 from cpgt import load_network
-from cpgt.problem import build_objectives, solve
+from cpgt.configuration.data import build_objectives
+from cpgt.results.optimum import solve
 from tests.system.conftest import Commands, rows_of, sets, summary_of, tcp_of
 
 
 @pytest.fixture
 def observed(cpgt: Commands, tmp_path: Path) -> tuple[Path, str]:
-    completed = cpgt.run("run", "paper", "--rounds", "700", "--seed", "3", "--observe", "--out", "run")
+    completed = cpgt.run(
+        "run", "paper", "--rounds", "700", "--seed", "3", "--observe", "--out", "run"
+    )
     assert completed.returncode == 0, completed.stderr
     return tmp_path / "run", completed.stdout + completed.stderr
 
@@ -27,7 +30,14 @@ def test_an_observed_run_and_its_comparison(observed: tuple[Path, str]) -> None:
     assert summary["rounds"] == 700
     assert summary["dimension"] == 10
     assert summary["rounds_per_second"] > 0
-    assert set(summary["versions"]) == {"python", "cpgt", "numpy", "pyzmq", "msgpack", "cryptography"}
+    assert set(summary["versions"]) == {
+        "python",
+        "cpgt",
+        "numpy",
+        "pyzmq",
+        "msgpack",
+        "cryptography",
+    }
     # bytes: table, totals and rows say the same
     rows = rows_of(out)
     assert len(rows) == 700 * 16
@@ -38,12 +48,16 @@ def test_an_observed_run_and_its_comparison(observed: tuple[Path, str]) -> None:
         assert total == sum(edge["total"][layer] for edge in summary["bytes"]["edges"])
     # the kernel's counts: the column, the totals and the words
     kernel = {edge: sum(int(size or 0) for size in column) for edge, column in tcp_of(out).items()}
-    assert kernel == {(e["sender"], e["receiver"]): e["total"]["tcp"] for e in summary["bytes"]["edges"]}
+    assert kernel == {
+        (e["sender"], e["receiver"]): e["total"]["tcp"] for e in summary["bytes"]["edges"]
+    }
     assert summary["bytes"]["total"]["tcp"] == sum(kernel.values())
     assert summary["bytes"]["total"]["tcp"] == summary["bytes"]["total"]["zmtp"] + 16 * 92
     # how many frames share a segment is a matter of timing, so the share of headers is not foreseen
     share = summary["bytes"]["kernel"]["headers"] / summary["bytes"]["total"]["link"]
-    assert summary["bytes"]["kernel"]["headers"] >= 700 * 16 / 2 * 40, "nobody is more than a round ahead"
+    assert summary["bytes"]["kernel"]["headers"] >= 700 * 16 / 2 * 40, (
+        "nobody is more than a round ahead"
+    )
     assert f"headers are {share:.0%} of the bytes" in printed
     assert ("they dominate" in printed) == (share > 0.5)
     assert "kernel's count: handshake + frames, to the byte, on 16 of 16 edges" in printed
@@ -61,7 +75,9 @@ def test_an_algorithm_that_ends_near_the_optimum_says_no_more_than_it_knows(
     cpgt: Commands, tmp_path: Path
 ) -> None:
     changes = ("graph.kind=ring", "graph.agents=3", "algorithm.kind=choco", "noise={}", "rounds=60")
-    done = cpgt.run("run", "paper", *sets(*changes), "--seed", "3", "--observe", "--out", tmp_path / "run")
+    done = cpgt.run(
+        "run", "paper", *sets(*changes), "--seed", "3", "--observe", "--out", tmp_path / "run"
+    )
     assert done.returncode == 0, done.stderr
     summary = summary_of(tmp_path / "run")
     assert summary["residual"]["observed"].keys() == {"distance_to_optimum", "distance_to_mean"}
@@ -83,9 +99,17 @@ def test_residuals_follow_from_the_files(observed: tuple[Path, str]) -> None:
             noise += trace["eta_y"].sum(axis=0)
     limit, optimum = solve(objectives, noise), solve(objectives)
     residual = summary_of(out)["residual"]["observed"]
-    assert residual["distance_to_limit"] == pytest.approx(float(np.linalg.norm(np.array(x) - limit)))
-    assert residual["distance_to_optimum"] == pytest.approx(float(np.linalg.norm(np.array(x) - optimum)))
-    assert printed.count("NOT PRIVATE: seed 3") == printed.count("NOT PRIVATE: states are observed") == 2
+    assert residual["distance_to_limit"] == pytest.approx(
+        float(np.linalg.norm(np.array(x) - limit))
+    )
+    assert residual["distance_to_optimum"] == pytest.approx(
+        float(np.linalg.norm(np.array(x) - optimum))
+    )
+    assert (
+        printed.count("NOT PRIVATE: seed 3")
+        == printed.count("NOT PRIVATE: states are observed")
+        == 2
+    )
 
 
 def test_a_private_run_writes_no_state_and_is_not_labelled(cpgt: Commands, tmp_path: Path) -> None:
@@ -111,7 +135,9 @@ def test_a_run_without_noise_is_labelled(cpgt: Commands, tmp_path: Path) -> None
 
 
 def test_the_resolved_network_runs_again(cpgt: Commands, tmp_path: Path) -> None:
-    first = cpgt.run("run", "paper-c1", *sets("rounds=40"), "--seed", "1", "--no-compare", "--out", "one")
+    first = cpgt.run(
+        "run", "paper-c1", *sets("rounds=40"), "--seed", "1", "--no-compare", "--out", "one"
+    )
     again = cpgt.run("run", "one/network.toml", "--seed", "1", "--no-compare", "--out", "two")
     assert first.returncode == again.returncode == 0
     assert rows_of(tmp_path / "one") == rows_of(tmp_path / "two")
@@ -126,7 +152,9 @@ def test_nothing_is_overwritten(cpgt: Commands, tmp_path: Path) -> None:
     completed = cpgt.run("run", "paper", "--out", "run")
     assert completed.returncode != 0
     assert "not empty" in completed.stderr
-    assert json.dumps(sorted(path.name for path in (tmp_path / "run").iterdir())) == '["thesis.txt"]'
+    assert (
+        json.dumps(sorted(path.name for path in (tmp_path / "run").iterdir())) == '["thesis.txt"]'
+    )
 
 
 OBJECTIVE = """

@@ -13,8 +13,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from topologies import GRAPHS, WEIGHTS, Graph, Topology, TopologyError, build_graph, given_weights, spectrum
-from topologies.graphs import PAPER_EDGES
+from cpgt.topologies import (
+    GRAPHS,
+    WEIGHTS,
+    Graph,
+    Topology,
+    TopologyError,
+    build_graph,
+    given_weights,
+    spectrum,
+)
+from cpgt.topologies.graphs import PAPER_EDGES
 
 TRIANGLE = Graph(3, ((1, 2), (1, 3), (2, 3)))
 ROW = Graph(3, ((1, 2), (2, 3)))
@@ -154,7 +163,9 @@ def test_neighbours() -> None:
         (5, ((1, 2), (3, 4)), "no path from agent 1 to 3, 4, 5;"),
     ],
 )
-def test_a_bad_graph_cannot_be_made(agents: int, edges: tuple[tuple[int, int], ...], problem: str) -> None:
+def test_a_bad_graph_cannot_be_made(
+    agents: int, edges: tuple[tuple[int, int], ...], problem: str
+) -> None:
     with pytest.raises(TopologyError, match=problem):
         Graph(agents, edges)
 
@@ -210,7 +221,9 @@ def test_a_missing_option_is_named(kind: str) -> None:
         ("edges", {"edges": [(-1, 2)]}, "outside"),
     ],
 )
-def test_impossible_sizes_are_refused_with_a_reason(kind: str, options: dict[str, Any], problem: str) -> None:
+def test_impossible_sizes_are_refused_with_a_reason(
+    kind: str, options: dict[str, Any], problem: str
+) -> None:
     with pytest.raises(TopologyError, match=problem):
         build_graph(kind, **options)
 
@@ -401,7 +414,9 @@ def test_a_topology_is_checked_however_it_is_made() -> None:
         topology.weights = np.eye(3)  # type: ignore[misc]
 
 
-@pytest.mark.parametrize("make", [WEIGHTS["metropolis"], lambda graph: given_weights(graph, ROW_WEIGHTS)])
+@pytest.mark.parametrize(
+    "make", [WEIGHTS["metropolis"], lambda graph: given_weights(graph, ROW_WEIGHTS)]
+)
 def test_weights_are_read_only(make: Callable[[Graph], Topology]) -> None:
     topology = make(ROW)
     with pytest.raises(ValueError, match="read-only"):

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from wire.payloads import MAX_BITS
-from wire.vectors import Dense, Floats, Powers, Quantized, Sparse, Vectors, Whole, sample
+from cpgt.wire.arrays import Floats
+from cpgt.wire.payloads import MAX_BITS
+from cpgt.wire.vectors import Dense, Powers, Quantized, Sparse, Vectors, Whole, sample
 
 TINIEST, LARGEST = 5e-324, float(np.finfo(np.float64).max)
 EXTREMES = np.array([0.0, -0.0, TINIEST, -TINIEST, 2.2e-308, LARGEST, -LARGEST, 1.0, -1.0])
@@ -14,14 +15,20 @@ SCALES = np.array([0.0, 2.0**-149, 1e-38, 0.75, 1.0, 3.4e38], np.float32)
 
 FORMS = [
     "dense",
-    *(f"{kind}-{float_type}" for kind in ("sparse", "sampled") for float_type in ("f8", "f4", "f2")),
+    *(
+        f"{kind}-{float_type}"
+        for kind in ("sparse", "sampled")
+        for float_type in ("f8", "f4", "f2")
+    ),
     "powers",
     *(f"{kind}-{bits}" for kind in ("quantized", "buckets") for bits in range(MAX_BITS + 1)),
 ]
 STYLES = ["any", "zero", "one", "equal", "positive", "negative", "few", "some", "signs", "small"]
 
 
-def message(rng: np.random.Generator, form: str, style: str, channels: int, dimension: int) -> Vectors:
+def message(
+    rng: np.random.Generator, form: str, style: str, channels: int, dimension: int
+) -> Vectors:
     kind, _, detail = form.partition("-")
     shape = (channels, dimension)
     if kind == "dense":
@@ -68,7 +75,12 @@ def levels(rng: np.random.Generator, style: str, top: int, shape: tuple[int, ...
 
 
 def sparse(
-    rng: np.random.Generator, kind: str, float_type: str, style: str, shape: tuple[int, int], dimension: int
+    rng: np.random.Generator,
+    kind: str,
+    float_type: str,
+    style: str,
+    shape: tuple[int, int],
+    dimension: int,
 ) -> Sparse:
     channels, k = shape
     seeds: NDArray[np.uint32] | None = None
@@ -76,7 +88,9 @@ def sparse(
         seeds = rng.integers(0, 2**32, (channels, 1)).astype(np.uint32)
         indices: Whole = np.stack([sample(int(seed), k, dimension) for seed in seeds[:, 0]])
     else:
-        indices = np.sort([rng.choice(dimension, k, replace=False) for _ in range(channels)], axis=-1)
+        indices = np.sort(
+            [rng.choice(dimension, k, replace=False) for _ in range(channels)], axis=-1
+        )
     if float_type == "f8":
         return Sparse(dimension, indices, any_floats(rng, style, shape), seeds=seeds)
     exponents = rng.integers(-1080, 1024, (channels, 1))

@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from cpgt.wire.errors import ProtocolError
+from cpgt.wire.payloads import decoder, encode
 from tests.wire.examples import FORMS, STYLES, message
-from wire.errors import ProtocolError
-from wire.payloads import decoder, encode
 
 # rows share a section or not; levels are packed, or may be coded
 SHAPES = [(1, 1), (2, 10), (3, 21), (2, 33), (1, 200), (2, 300), (2, 4096)]
@@ -87,7 +87,9 @@ def fuzz(number: int, seed: int) -> Outcome:
                 try:
                     decoded += judge(payload, channels, dimension)
                 except BaseException:
-                    sys.stderr.write(f"seed {seed}, shape {channels} x {dimension}: {payload.hex()}\n")
+                    sys.stderr.write(
+                        f"seed {seed}, shape {channels} x {dimension}: {payload.hex()}\n"
+                    )
                     raise
             cases += len(payloads)
             if cases >= number:
@@ -98,4 +100,6 @@ def fuzz(number: int, seed: int) -> Outcome:
 if __name__ == "__main__":
     seed = int(sys.argv[2]) if len(sys.argv) > 2 else 1
     outcome = fuzz(int(sys.argv[1]), seed)
-    sys.stdout.write(f"{outcome.cases} cases, seed {seed}: {outcome.decoded} decoded, the others refused\n")
+    sys.stdout.write(
+        f"{outcome.cases} cases, seed {seed}: {outcome.decoded} decoded, the others refused\n"
+    )

@@ -4,8 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from wire.addresses import Endpoint, check_plain, looked_up, on_loopback, parse, resolve, route_to
-from wire.errors import WireError
+from cpgt.wire.addresses import (
+    Endpoint,
+    check_plain,
+    looked_up,
+    on_loopback,
+    parse,
+    resolve,
+    route_to,
+)
+from cpgt.wire.errors import WireError
 
 
 @pytest.mark.parametrize(
@@ -60,12 +68,17 @@ def test_only_loopback_may_go_without_keys(text: str, local: bool) -> None:
     if local:
         check_plain(endpoint, secured=False, accepted=False)
     else:
-        with pytest.raises(WireError, match=r"is not on loopback, and without keys anybody .* can read"):
+        with pytest.raises(
+            WireError, match=r"is not on loopback, and without keys anybody .* can read"
+        ):
             check_plain(endpoint, secured=False, accepted=False)
 
 
 def test_a_name_becomes_an_address_if_somebody_knows_it() -> None:
-    assert looked_up(parse("tcp://localhost:1")) in (Endpoint("127.0.0.1", "1"), Endpoint("::1", "1"))
+    assert looked_up(parse("tcp://localhost:1")) in (
+        Endpoint("127.0.0.1", "1"),
+        Endpoint("::1", "1"),
+    )
     for text in ("tcp://[::1]:1", "tcp://127.0.0.1:1", "tcp://0.0.0.0:1", "tcp://nobody.invalid:1"):
         assert str(looked_up(parse(text))) == text
 

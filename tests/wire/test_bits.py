@@ -7,11 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wire.bits import Reader, from_bits, pack_length, to_bits
-from wire.errors import ProtocolError
+from cpgt.wire.bits import Reader, from_bits, pack_length, to_bits
+from cpgt.wire.errors import ProtocolError
 
 
-@given(st.integers(1, 40).flatmap(lambda w: st.tuples(st.just(w), st.lists(st.integers(0, 2**w - 1)))))
+@given(
+    st.integers(1, 40).flatmap(lambda w: st.tuples(st.just(w), st.lists(st.integers(0, 2**w - 1))))
+)
 def test_fields_come_back(case: tuple[int, list[int]]) -> None:
     width, values = case
     bits = to_bits(np.array(values, np.int64), width)

@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterator, Mapping
 import pytest
 import zmq
 
+from cpgt.wire.carriers import EVERYTHING, NAME_PREFIX, POLL_MS, Carrier, MemoryCarrier, ZmqCarrier
+from cpgt.wire.errors import ProtocolError, WireError
+from cpgt.wire.messages import encode_data
 from tests.wire.conftest import WatchedContext
 from tests.wire.polling import eventually
-from wire.carriers import EVERYTHING, NAME_PREFIX, POLL_MS, Carrier, MemoryCarrier, ZmqCarrier
-from wire.errors import ProtocolError, WireError
-from wire.messages import encode_data
 
 LOCAL = "tcp://127.0.0.1:*"
 PATH = {1: (2,), 2: (1, 3), 3: (2,)}
@@ -138,14 +138,18 @@ def test_receive_waits_a_while(zmq_carriers: Callable[..., ZmqCarrier]) -> None:
         assert POLL_MS - 2 <= 1000 * (time.monotonic() - began) < POLL_MS + 1000
 
 
-def test_publishing_without_neighbours_does_not_block(zmq_carriers: Callable[..., ZmqCarrier]) -> None:
+def test_publishing_without_neighbours_does_not_block(
+    zmq_carriers: Callable[..., ZmqCarrier],
+) -> None:
     carrier = zmq_carriers()
     for _ in range(10_000):
         carrier.publish(b"\x93 into the void")
     assert carrier.new_subscribers() == []
 
 
-def test_the_endpoint_says_the_port_that_was_chosen(zmq_carriers: Callable[..., ZmqCarrier]) -> None:
+def test_the_endpoint_says_the_port_that_was_chosen(
+    zmq_carriers: Callable[..., ZmqCarrier],
+) -> None:
     host, _, port = zmq_carriers().endpoint.rpartition(":")
     assert host == "tcp://127.0.0.1"
     assert int(port) > 0
@@ -159,7 +163,9 @@ def test_subscribers_are_named_once(zmq_carriers: Callable[..., ZmqCarrier]) -> 
     assert hub.new_subscribers() == []
 
 
-def test_a_second_subscription_of_the_same_agent_is_noticed(zmq_carriers: Callable[..., ZmqCarrier]) -> None:
+def test_a_second_subscription_of_the_same_agent_is_noticed(
+    zmq_carriers: Callable[..., ZmqCarrier],
+) -> None:
     """While the first is still there: without XPUB_VERBOSE ZeroMQ would keep it to itself."""
     hub = zmq_carriers()
     zmq_carriers().connect(3, {1: hub.endpoint})
@@ -179,13 +185,17 @@ def test_one_that_left_and_came_back_is_noticed(zmq_carriers: Callable[..., ZmqC
     assert next_frame(second) == b"\x93 again"
 
 
-def test_leaving_is_no_arrival(context: WatchedContext, zmq_carriers: Callable[..., ZmqCarrier]) -> None:
+def test_leaving_is_no_arrival(
+    context: WatchedContext, zmq_carriers: Callable[..., ZmqCarrier]
+) -> None:
     hub = zmq_carriers()
     with context.socket(zmq.SUB) as agent:
         agent.connect(hub.endpoint)
         agent.subscribe(NAME_PREFIX + (3).to_bytes(4, "big"))
         agent.unsubscribe(NAME_PREFIX + (3).to_bytes(4, "big"))
-        agent.subscribe(NAME_PREFIX + (4).to_bytes(4, "big"))  # on the same connection, so it comes last
+        agent.subscribe(
+            NAME_PREFIX + (4).to_bytes(4, "big")
+        )  # on the same connection, so it comes last
         assert subscribers(hub, 2) == [3, 4]
         assert hub.new_subscribers() == []
 
@@ -213,7 +223,9 @@ def test_a_malformed_name_is_a_protocol_error(
             subscribers(hub, 1)
 
 
-def test_no_frame_matches_a_name(context: WatchedContext, zmq_carriers: Callable[..., ZmqCarrier]) -> None:
+def test_no_frame_matches_a_name(
+    context: WatchedContext, zmq_carriers: Callable[..., ZmqCarrier]
+) -> None:
     """One that subscribes to its name alone is known, but gets no data."""
     hub, neighbour = zmq_carriers(), zmq_carriers()
     with context.socket(zmq.SUB) as named:
@@ -258,7 +270,9 @@ def test_an_endpoint_that_makes_no_sense_is_named_and_advice_given(
     with pytest.raises(WireError) as refusal:
         ZmqCarrier(context, endpoint)
     assert f"cannot listen on {endpoint}: " in str(refusal.value)
-    assert "is the address right?" in str(refusal.value) or "must look like tcp://" in str(refusal.value)
+    assert "is the address right?" in str(refusal.value) or "must look like tcp://" in str(
+        refusal.value
+    )
 
 
 def test_a_port_beyond_65535_is_refused(context: WatchedContext) -> None:

@@ -8,13 +8,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from wire.levels import decode_levels, encode_levels
-from wire.messages import decode_data, encode_data
-from wire.payloads import decode, encode
-from wire.vectors import Quantized, Sparse, Vectors
+from cpgt.wire.levels import decode_levels, encode_levels
+from cpgt.wire.messages import decode_data, encode_data
+from cpgt.wire.payloads import decode, encode
+from cpgt.wire.vectors import Quantized, Sparse, Vectors
 
 PAGE = Path(__file__).parents[2] / "docs" / "codec.md"
-LINE = re.compile(r"^((?:[0-9a-f]{2} )+) *\S")  # bytes, each with a space after it, and what they mean
+LINE = re.compile(
+    r"^((?:[0-9a-f]{2} )+) *\S"
+)  # bytes, each with a space after it, and what they mean
 
 
 def examples() -> dict[str, bytes]:
@@ -60,7 +62,9 @@ def test_sections(name: str) -> None:
     levels, section = SECTIONS[name], examples()[name]
     assert encode_levels(levels).hex(" ") == section.hex(" ")
     found = decode_levels(section, len(levels), 2)
-    assert np.array_equal(found.levels, levels if found.positions is None else levels[found.positions])
+    assert np.array_equal(
+        found.levels, levels if found.positions is None else levels[found.positions]
+    )
 
 
 @pytest.mark.parametrize(("name", "size"), [("quantized", 20), ("top-2", 40)])

@@ -11,12 +11,9 @@ import msgpack
 import pytest
 import zmq
 
-from tests.system.tap import Tap
-from tests.wire.conftest import WatchedContext
-from tests.wire.polling import eventually
-from wire.control import ControlClient, ControlServer, Received
-from wire.errors import ProtocolError, WireError
-from wire.messages import (
+from cpgt.wire.control import ControlClient, ControlServer, Incoming
+from cpgt.wire.errors import ProtocolError, WireError
+from cpgt.wire.messages import (
     VERSION,
     Control,
     Hello,
@@ -28,7 +25,10 @@ from wire.messages import (
     decode_control,
     encode_control,
 )
-from wire.reliable import read_stamp
+from cpgt.wire.reliable import read_stamp
+from tests.system.tap import Tap
+from tests.wire.conftest import WatchedContext
+from tests.wire.polling import eventually
 
 LOCAL = "tcp://127.0.0.1:*"
 WAIT_MS = 10_000
@@ -83,7 +83,11 @@ def test_two_that_claim_the_same_number_are_two_connections(
 
 
 def test_a_connection_stays_the_same(server: ControlServer, one: ControlClient) -> None:
-    said: list[Control] = [Hello(1, "tcp://h:1"), Ready(10), *(Status(round_, []) for round_ in range(100))]
+    said: list[Control] = [
+        Hello(1, "tcp://h:1"),
+        Ready(10),
+        *(Status(round_, []) for round_ in range(100)),
+    ]
     for message in said:
         one.send(message)
     received = [heard(server) for _ in said]
@@ -174,7 +178,9 @@ def started_anew(context: WatchedContext, endpoint: str) -> ControlServer:
     return made[0]
 
 
-def test_a_server_that_was_started_anew_refuses_those_of_the_run_before(context: WatchedContext) -> None:
+def test_a_server_that_was_started_anew_refuses_those_of_the_run_before(
+    context: WatchedContext,
+) -> None:
     first = ControlServer(context, LOCAL)
     endpoint = first.endpoint
     with closing(ControlClient(context, endpoint)) as client:
@@ -184,8 +190,10 @@ def test_a_server_that_was_started_anew_refuses_those_of_the_run_before(context:
         assert client.receive(WAIT_MS) == Waiting([2])
         first.close()
         with closing(started_anew(context, endpoint)) as second:
-            client.send(Status(0, []))  # lost, if the client does not know yet that the first one is gone
-            arrived: list[Received] = []
+            client.send(
+                Status(0, [])
+            )  # lost, if the client does not know yet that the first one is gone
+            arrived: list[Incoming] = []
 
             def reached() -> bool:
                 assert client.receive(0) is None  # who listens says again what was lost
@@ -218,7 +226,10 @@ def test_nothing_is_lost_doubled_or_reordered_when_connections_break(
 
     def swallowed(last: int) -> bool:
         way = tap.crossings[-1]
-        return encode_control(to_server[last]) in way.said and encode_control(to_client[last]) in way.told
+        return (
+            encode_control(to_server[last]) in way.said
+            and encode_control(to_client[last]) in way.told
+        )
 
     try:
         with closing(ControlClient(context, f"tcp://127.0.0.1:{tap.port}")) as client:
@@ -254,7 +265,9 @@ def test_one_that_has_left_can_be_spoken_to(
         assert heard(server)[1] == Ready(2)
 
 
-def test_a_port_in_use_is_named_and_advice_given(context: WatchedContext, server: ControlServer) -> None:
+def test_a_port_in_use_is_named_and_advice_given(
+    context: WatchedContext, server: ControlServer
+) -> None:
     with pytest.raises(WireError) as refusal:
         ControlServer(context, server.endpoint)
     assert server.endpoint in str(refusal.value)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from cpgt.wire.errors import ProtocolError
+from cpgt.wire.messages import decode_data, encode_data
+from cpgt.wire.payloads import decode, encode
 from tests.wire.examples import FORMS, STYLES, message
 from tests.wire.fuzz import damaged, fuzz
-from wire.errors import ProtocolError
-from wire.messages import decode_data, encode_data
-from wire.payloads import decode, encode
 
 QUARTER = 25_000
 
@@ -45,7 +45,11 @@ def test_a_damaged_payload_among_good_ones() -> None:
 def test_random_data_frames_are_read_or_refused() -> None:
     rng = np.random.default_rng(8)
     frames = [rng.bytes(size) for size in rng.integers(0, 30, 10_000)]
-    for frame in (encode_data(5, 300, b"\0" * 9), encode_data(300, 2**32, b"\1"), encode_data(1, 1, b"")):
+    for frame in (
+        encode_data(5, 300, b"\0" * 9),
+        encode_data(300, 2**32, b"\1"),
+        encode_data(1, 1, b""),
+    ):
         frames += damaged(rng, frame, 3000)
     read = 0
     for frame in frames:

@@ -9,14 +9,14 @@ from contextlib import closing, suppress
 import pytest
 import zmq
 
+from cpgt.wire.addresses import parse
+from cpgt.wire.carriers import NAME_PREFIX, ZmqCarrier
+from cpgt.wire.control import ControlClient, ControlServer
+from cpgt.wire.keys import KeyPair, Ring, new_pair
+from cpgt.wire.messages import Hello, Stop
 from tests.system.tap import Tap
 from tests.wire.conftest import WatchedContext
 from tests.wire.polling import eventually
-from wire.addresses import parse
-from wire.carriers import NAME_PREFIX, ZmqCarrier
-from wire.control import ControlClient, ControlServer
-from wire.keys import KeyPair, Ring, new_pair
-from wire.messages import Hello, Stop
 
 LOCAL = "tcp://127.0.0.1:*"
 STRANGER = "127.0.0.7"  # all of 127/8 is this machine: an address that nobody else here comes from
@@ -28,7 +28,9 @@ def keys() -> dict[str, KeyPair]:
 
 
 def ring(keys: dict[str, KeyPair], name: str, *agents: int) -> Ring:
-    return Ring(keys[name], keys["coordinator"].public, {agent: keys[str(agent)].public for agent in agents})
+    return Ring(
+        keys[name], keys["coordinator"].public, {agent: keys[str(agent)].public for agent in agents}
+    )
 
 
 @pytest.fixture
@@ -39,7 +41,9 @@ def publisher(context: WatchedContext, keys: dict[str, KeyPair]) -> Iterator[Zmq
 
 
 @pytest.fixture
-def subscribe(other_context: WatchedContext, publisher: ZmqCarrier) -> Iterator[Callable[..., object]]:
+def subscribe(
+    other_context: WatchedContext, publisher: ZmqCarrier
+) -> Iterator[Callable[..., object]]:
     """Ask for agent 1's frames, in the name of agent 2, from a stranger's address."""
     made = []
 
@@ -165,7 +169,9 @@ def test_a_recorded_conversation_is_worth_nothing(
         answer = b"".join(iter(lambda: replay.recv(4096), b""))
     told_of(publisher, "it showed no key")
     assert publisher.new_subscribers() == []
-    assert len(answer) <= 64 + 170 + 20, "a greeting, a WELCOME and an ERROR, and nothing that was published"
+    assert len(answer) <= 64 + 170 + 20, (
+        "a greeting, a WELCOME and an ERROR, and nothing that was published"
+    )
 
 
 # --- the coordinator's gate -----------------------------------------------------------------------

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bench.sizes import subset_bits
-from wire.errors import ProtocolError
-from wire.indices import decode_indices, encode_indices, rice_bits
+from cpgt.wire.errors import ProtocolError
+from cpgt.wire.indices import decode_indices, encode_indices, rice_bits
 
 GOLDEN = [
     ([], 5, ""),

@@ -13,12 +13,12 @@ from pathlib import Path
 
 import pytest
 
+from cpgt.wire.carriers import ZmqCarrier, topics
+from cpgt.wire.kernel import Counts, Ends, header_size, parse, read
+from cpgt.wire.keys import Ring, new_pair
+from cpgt.wire.sizes import publisher_handshake, subscriber_handshake, zmtp_size
 from tests.wire.conftest import WatchedContext
 from tests.wire.polling import eventually
-from wire.carriers import ZmqCarrier, topics
-from wire.kernel import Counts, Ends, header_size, parse, read
-from wire.keys import Ring, new_pair
-from wire.sizes import publisher_handshake, subscriber_handshake, zmtp_size
 
 # What Linux 6.18 answered at the client of a connection over 127.0.0.1 that had sent 1000 B and got 70,000 B.
 RECORDED = bytes.fromhex(
@@ -127,7 +127,9 @@ def test_what_is_no_tcp_connection_has_no_counts(tmp_path: Path) -> None:
             assert read(descriptor) is None
 
 
-def test_another_system_has_no_counts(pairs: Callable[[], Pair], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_system_has_no_counts(
+    pairs: Callable[[], Pair], monkeypatch: pytest.MonkeyPatch
+) -> None:
     client, _ = pairs()
     monkeypatch.setattr(sys, "platform", "darwin")
     assert read(client.fileno()) is None
@@ -228,7 +230,8 @@ def test_both_ends_of_a_carriers_connection(
             sent, received = publisher.kernel_counts()[0][2], subscriber.kernel_counts()[1][1]
             sizes = sent[1] - sent[3], received[2], received[1] - received[3], sent[2]
             assert all(
-                size <= due for size, due in zip(sizes, (there + frames,) * 2 + (back,) * 2, strict=True)
+                size <= due
+                for size, due in zip(sizes, (there + frames,) * 2 + (back,) * 2, strict=True)
             )
             return sizes == (there + frames, there + frames, back, back)
 
@@ -264,7 +267,9 @@ def cut(endpoint: str) -> None:
     raise AssertionError(f"no connection to {endpoint}")
 
 
-def test_a_connection_that_was_cut_is_counted_with_the_one_that_followed(context: WatchedContext) -> None:
+def test_a_connection_that_was_cut_is_counted_with_the_one_that_followed(
+    context: WatchedContext,
+) -> None:
     with (
         closing(ZmqCarrier(context, "tcp://127.0.0.1:*")) as publisher,
         closing(ZmqCarrier(context, "tcp://127.0.0.1:*")) as subscriber,
@@ -273,7 +278,8 @@ def test_a_connection_that_was_cut_is_counted_with_the_one_that_followed(context
         for number in (1, 2):
             # ZeroMQ subscribes anew only when the subscriber looks for frames
             eventually(
-                lambda: subscriber.receive() is None and 2 in publisher.new_subscribers(), "a subscription"
+                lambda: subscriber.receive() is None and 2 in publisher.new_subscribers(),
+                "a subscription",
             )
             publisher.publish(bytes(100))
             eventually(lambda: subscriber.receive() is not None, "the frame")

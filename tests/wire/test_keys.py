@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 import zmq
 
-from wire.errors import WireError
-from wire.keys import is_key, new_pair, read_pair, write_pair
+from cpgt.wire.errors import WireError
+from cpgt.wire.keys import is_key, new_pair, read_pair, write_pair
 
 
 def test_a_pair_comes_back_from_its_file(tmp_path: Path) -> None:
@@ -52,7 +52,9 @@ def test_a_key_that_others_can_read_is_refused(tmp_path: Path, mode: int) -> Non
         read_pair(tmp_path / "key")
 
 
-@pytest.mark.parametrize("content", [b"", b"short", b"#" * 40, b'"' * 40, b"x" * 39, b"x" * 41, b"\xff" * 40])
+@pytest.mark.parametrize(
+    "content", [b"", b"short", b"#" * 40, b'"' * 40, b"x" * 39, b"x" * 41, b"\xff" * 40]
+)
 def test_what_is_no_key(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "key"
     path.write_bytes(content)

@@ -7,11 +7,11 @@ import warnings
 import numpy as np
 import pytest
 
+from cpgt.wire.arrays import Floats
+from cpgt.wire.errors import ProtocolError
+from cpgt.wire.levels import GAPS, SIGNS, SPARSE, SYMBOLS, decode_levels, encode_levels
 from tests.wire.examples import STYLES, levels
 from tests.wire.fuzz import damaged
-from wire.errors import ProtocolError
-from wire.levels import GAPS, SIGNS, SPARSE, SYMBOLS, decode_levels, encode_levels
-from wire.vectors import Floats
 
 
 def strewn(number: int, nonzero: int, top: int, seed: int = 1) -> Floats:
@@ -41,7 +41,10 @@ SECTIONS = {
     "256 signs": (strewn(9000, 256, 1), SIGNS),
     "257 signs": (strewn(9000, 257, 1), SPARSE),
     "a run": (in_a_run(9000, 300, 3), SPARSE + GAPS),
-    "a run of both signs": (in_a_run(9000, 200, 1) * np.resize([1.0, -1.0, -1.0], 9000), SIGNS + GAPS),
+    "a run of both signs": (
+        in_a_run(9000, 200, 1) * np.resize([1.0, -1.0, -1.0], 9000),
+        SIGNS + GAPS,
+    ),
 }
 
 
@@ -100,7 +103,10 @@ def test_a_few_levels_of_many_bits_cost_their_bits_and_no_model() -> None:
 
 
 def test_signs_that_are_all_the_same_cost_nothing() -> None:
-    assert len(encode_levels(np.abs(strewn(5000, 200, 1)))) < len(encode_levels(strewn(5000, 200, 1))) - 15
+    assert (
+        len(encode_levels(np.abs(strewn(5000, 200, 1))))
+        < len(encode_levels(strewn(5000, 200, 1))) - 15
+    )
 
 
 @pytest.mark.parametrize("name", SECTIONS)

@@ -16,8 +16,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from wire.errors import ProtocolError, WireError
-from wire.messages import (
+from cpgt.wire.errors import ProtocolError, WireError
+from cpgt.wire.messages import (
     MAX_AGENTS,
     MAX_ROUND,
     VERSION,
@@ -48,7 +48,9 @@ from wire.messages import (
 KINDS: tuple[type[Any], ...] = typing.get_args(FromAgent) + typing.get_args(FromCoordinator)
 
 HALF = b"\xcb\x3f\xe0\0\0\0\0\0\0"
-ONE = b"\0\0\0\0\0\0\xf0\x3f"  # little-endian, as vectors travel; msgpack's own floats are big-endian
+ONE = (
+    b"\0\0\0\0\0\0\xf0\x3f"  # little-endian, as vectors travel; msgpack's own floats are big-endian
+)
 THIRTY = b"\xcb\x40\x3e\0\0\0\0\0\0"
 
 GOLDEN: list[tuple[Control, bytes]] = [
@@ -111,7 +113,9 @@ sizes = st.lists(st.integers(0, 2**63), max_size=5)
 counts = st.lists(st.integers(0, 2**63), min_size=7, max_size=7)
 rounds = st.integers(1, MAX_ROUND)
 finite = st.floats(allow_nan=False, allow_infinity=False)
-references = st.lists(finite, max_size=5).map(lambda values: struct.pack(f"<{len(values)}d", *values))
+references = st.lists(finite, max_size=5).map(
+    lambda values: struct.pack(f"<{len(values)}d", *values)
+)
 plain = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**63), 2**64 - 1) | finite | st.text() | st.binary(),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
@@ -122,7 +126,9 @@ plain = st.recursive(
 @st.composite
 def plans(draw: st.DrawFn) -> Plan:
     agent = draw(agents)
-    endpoints = draw(st.dictionaries(agents.filter(lambda peer: peer != agent), st.text(), max_size=4))
+    endpoints = draw(
+        st.dictionaries(agents.filter(lambda peer: peer != agent), st.text(), max_size=4)
+    )
     weights = {peer: draw(finite) for peer in (agent, *endpoints)}
     parameters = draw(st.dictionaries(st.text(), plain, max_size=3))
     return Plan(agent, endpoints, weights, draw(rounds), draw(rounds), draw(finite), parameters)
@@ -133,7 +139,10 @@ def reports(draw: st.DrawFn) -> Report:
     payload = draw(sizes)
     message = draw(st.lists(st.integers(0, 2**63), min_size=len(payload), max_size=len(payload)))
     received = draw(st.dictionaries(agents, st.integers(0, 2**63), max_size=4))
-    first, kernel = draw(st.integers(0, MAX_ROUND)), [draw(st.dictionaries(agents, counts)) for _ in "<>"]
+    first, kernel = (
+        draw(st.integers(0, MAX_ROUND)),
+        [draw(st.dictionaries(agents, counts)) for _ in "<>"],
+    )
     return Report(first, payload, message, received, draw(sizes), draw(finite), *kernel)
 
 
@@ -330,9 +339,13 @@ def test_a_bad_field_is_refused_when_made(valid: Control, field: str, values: li
 
 
 @pytest.mark.parametrize(("valid", "field", "values"), BAD)
-def test_a_bad_field_is_refused_from_the_wire(valid: Control, field: str, values: list[Any]) -> None:
+def test_a_bad_field_is_refused_from_the_wire(
+    valid: Control, field: str, values: list[Any]
+) -> None:
     def hear(value: Any) -> Control:
-        fields = [value if f.name == field else getattr(valid, f.name) for f in dataclasses.fields(valid)]
+        fields = [
+            value if f.name == field else getattr(valid, f.name) for f in dataclasses.fields(valid)
+        ]
         return decode_control(msgpack.packb([VERSION, name(valid), *fields]))
 
     assert accepted(hear, values) == []
@@ -345,9 +358,15 @@ def test_a_bad_field_is_refused_from_the_wire(valid: Control, field: str, values
         (lambda: Ready(1, ["the label of patient 4711"]), ["not_private", "seeded", "observed"]),
         (lambda: Hello(1, 5), ["endpoint", "text", "5"]),  # type: ignore[arg-type]
         (lambda: Grant(1, 1), ["last", "true or false"]),  # type: ignore[arg-type]
-        (lambda: Plan(1, {2: "x"}, {1: 0.5, 2: math.inf}, 1, 1, 1.0, {}), ["weights[2]", "finite", "inf"]),
+        (
+            lambda: Plan(1, {2: "x"}, {1: 0.5, 2: math.inf}, 1, 1, 1.0, {}),
+            ["weights[2]", "finite", "inf"],
+        ),
         (lambda: Plan(1, {2: "x"}, {1: 1.0}, 1, 1, 1.0, {}), ["weights", "each neighbour"]),
-        (lambda: Report(0, [1], [], {}, [], 0.0, {}, {}), ["payload_bytes", "message_bytes", "length"]),
+        (
+            lambda: Report(0, [1], [], {}, [], 0.0, {}, {}),
+            ["payload_bytes", "message_bytes", "length"],
+        ),
     ],
 )
 def test_a_refusal_says_which_field_and_why(make: Any, words: list[str]) -> None:
@@ -366,7 +385,9 @@ def test_a_reference_that_is_not_finite_is_refused(value: float) -> None:
     "make",
     [
         lambda: Stop("\udcff"),  # as in a file name that is not UTF-8
-        lambda: Plan(1, {}, {1: 1.0}, 1, 1, 1.0, {"objective": {"since": datetime.date(2020, 1, 1)}}),
+        lambda: Plan(
+            1, {}, {1: 1.0}, 1, 1, 1.0, {"objective": {"since": datetime.date(2020, 1, 1)}}
+        ),
         lambda: Plan(1, {}, {1: 1.0}, 1, 1, 1.0, {"objective": {"seed": 2**70}}),
     ],
     ids=["text that is no Unicode", "date in the parameters", "whole number beyond 64 bits"],
@@ -447,7 +468,9 @@ def test_a_wrong_number_of_fields_is_said() -> None:
         decode_control(msgpack.packb([VERSION, "Hello", 1]))
 
 
-@pytest.mark.parametrize("theirs", [0, 1, VERSION - 1, VERSION + 1, -1, 2**32, 1.5, None, "one", [1], {}])
+@pytest.mark.parametrize(
+    "theirs", [0, 1, VERSION - 1, VERSION + 1, -1, 2**32, 1.5, None, "one", [1], {}]
+)
 def test_another_version_says_both_and_what_to_do(theirs: Any) -> None:
     with pytest.raises(VersionError) as refusal:
         decode_control(msgpack.packb([theirs, "Stop", ""]))
@@ -471,7 +494,12 @@ def test_a_version_that_only_looks_like_ours(theirs: Any) -> None:
 # --- anything at all ------------------------------------------------------------------------------
 
 keys = (
-    st.none() | st.booleans() | st.integers(-9, 9) | st.floats() | st.text(max_size=3) | st.binary(max_size=3)
+    st.none()
+    | st.booleans()
+    | st.integers(-9, 9)
+    | st.floats()
+    | st.text(max_size=3)
+    | st.binary(max_size=3)
 )
 anything = st.recursive(
     keys | st.integers(-(2**63), 2**64 - 1),
@@ -493,7 +521,8 @@ def heard_or_refused(frame: bytes) -> None:
 
 @settings(deadline=None, max_examples=1000)
 @given(
-    st.binary(max_size=80) | st.builds(bytes.__add__, st.sampled_from([f for _, f in GOLDEN]), st.binary())
+    st.binary(max_size=80)
+    | st.builds(bytes.__add__, st.sampled_from([f for _, f in GOLDEN]), st.binary())
 )
 def test_any_bytes_are_heard_or_refused(frame: bytes) -> None:
     heard_or_refused(frame)
@@ -504,7 +533,9 @@ def test_any_bytes_are_heard_or_refused(frame: bytes) -> None:
 def test_damaged_messages_are_heard_or_refused(frame: bytes, data: st.DataObject) -> None:
     position = data.draw(st.integers(0, len(frame) - 1))
     heard_or_refused(frame[:position])
-    heard_or_refused(frame[:position] + bytes((data.draw(st.integers(0, 255)),)) + frame[position + 1 :])
+    heard_or_refused(
+        frame[:position] + bytes((data.draw(st.integers(0, 255)),)) + frame[position + 1 :]
+    )
 
 
 @settings(deadline=None, max_examples=400)
@@ -515,7 +546,9 @@ def test_any_fields_are_heard_or_refused(kind: str, fields: list[Any]) -> None:
 
 @settings(deadline=None, max_examples=400)
 @given(
-    st.binary(max_size=40) | anything.map(msgpack.packb) | st.lists(anything, max_size=4).map(msgpack.packb)
+    st.binary(max_size=40)
+    | anything.map(msgpack.packb)
+    | st.lists(anything, max_size=4).map(msgpack.packb)
 )
 def test_any_data_frame_is_read_or_refused(frame: bytes) -> None:
     try:
@@ -548,7 +581,9 @@ def test_data_without_a_sender_and_a_round_is_refused(parts: list[Any]) -> None:
         decode_data(b"".join(map(msgpack.packb, parts)))
 
 
-@pytest.mark.parametrize("frame", ["dd05f5e100", "df02faf080", "c605f5e100", "01dd05f5e100", "c905f5e10000"])
+@pytest.mark.parametrize(
+    "frame", ["dd05f5e100", "df02faf080", "c605f5e100", "01dd05f5e100", "c905f5e10000"]
+)
 def test_a_data_frame_that_promises_much_takes_no_memory(frame: str) -> None:
     tracemalloc.start()
     try:

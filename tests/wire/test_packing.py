@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from wire.errors import ProtocolError
-from wire.packing import pack, packed_size, unpacker
+from cpgt.wire.errors import ProtocolError
+from cpgt.wire.packing import pack, packed_size, unpacker
 
 
 @settings(deadline=None, max_examples=300)
@@ -30,7 +30,9 @@ def test_what_goes_in_comes_out(bits: int, number: int, messages: int, seed: int
 def test_sizes(number: int) -> None:
     """A sign a bit; 5, 3 and 2 levels a byte; b + 1 bits."""
     assert packed_size(0, number) == math.ceil(number / 8)
-    assert [packed_size(bits, number) for bits in (1, 2, 3)] == [math.ceil(number / n) for n in (5, 3, 2)]
+    assert [packed_size(bits, number) for bits in (1, 2, 3)] == [
+        math.ceil(number / n) for n in (5, 3, 2)
+    ]
     for bits in range(4, 17):
         assert packed_size(bits, number) == math.ceil(number * (bits + 1) / 8)
 

@@ -12,13 +12,13 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from agent.compressors import Compressor, Identity, Quantizer, RandomK, TopK
 from bench.sizes import top_sizes
+from cpgt.agent.compressors import Compressor, Identity, Quantizer, RandomK, TopK
+from cpgt.wire.errors import ProtocolError, WireError
+from cpgt.wire.messages import encode_data
+from cpgt.wire.payloads import MAX_BITS, decode, encode
+from cpgt.wire.vectors import Dense, Powers, Quantized, Sparse, Vectors
 from tests.wire.examples import FORMS, LARGEST, STYLES, TINIEST, message
-from wire.errors import ProtocolError, WireError
-from wire.messages import encode_data
-from wire.payloads import MAX_BITS, decode, encode
-from wire.vectors import Dense, Powers, Quantized, Sparse, Vectors
 
 # As they stand in a payload.
 ONE, MINUS_TWO, HALF = "000000000000f03f", "00000000000000c0", "000000000000e03f"
@@ -86,7 +86,10 @@ GOLDEN: dict[str, tuple[Vectors, str]] = {
         sparse(10, [[0, 1, 2, 3, 4, 5, 6, 8, 9]], [[1.0] * 9], "f2", 1),
         "03" + "09" + "0100" + "0038" * 9 + "f0",
     ),
-    "sparse, far": (sparse(1000, [[999]], [[1.0]], "f2", 1), "03" + "01" + "0100" + "0038" + "f3a0"),
+    "sparse, far": (
+        sparse(1000, [[999]], [[1.0]], "f2", 1),
+        "03" + "01" + "0100" + "0038" + "f3a0",
+    ),
     "sampled, f64": (
         sparse(10, [[2, 5], [0, 4]], [[1.0, -2.0], [0.5, 0.0]], seeds=[7, 8]),
         "05" + "02" + "07000000" + "08000000" + ONE + MINUS_TWO + HALF + ZERO,
@@ -95,7 +98,10 @@ GOLDEN: dict[str, tuple[Vectors, str]] = {
         sparse(10, [[2]], [[1.0]], "f4", 1, [7]),
         "06" + "01" + "07000000" + "0100" + "0000003f",
     ),
-    "sampled, f16": (sparse(10, [[2]], [[1.0]], "f2", 1, [7]), "07" + "01" + "07000000" + "0100" + "0038"),
+    "sampled, f16": (
+        sparse(10, [[2]], [[1.0]], "f2", 1, [7]),
+        "07" + "01" + "07000000" + "0100" + "0038",
+    ),
     # a plain section of 3 bits: 001 000 100 010 001 101
     "powers": (powers([3, -5], [1, 0, -2], [-1, 1, 3]), "08" + "0300" + "fbff" + "03" + "222340"),
     "powers, zero": (powers([-1200], [0, 0, 0]), "08" + "50fb" + "00"),
@@ -105,7 +111,10 @@ GOLDEN: dict[str, tuple[Vectors, str]] = {
     # then 0 and four padding digits 1: 27 + 9 + 3 + 1 = 40
     "b = 1, padding": (quantized(1, [1.0], [1, 0, -1, 0, 1, -1]), "21" + ONE_4 + "c228"),
     # rows follow each other without a gap: 2 2 2 0 0 = 162 + 54 + 18 = 234, then 0 and padding
-    "b = 1, two rows": (quantized(1, [1.0, 2.0], [1, 1, 1], [-1, -1, -1]), "21" + ONE_4 + TWO_4 + "ea28"),
+    "b = 1, two rows": (
+        quantized(1, [1.0, 2.0], [1, 1, 1], [-1, -1, -1]),
+        "21" + ONE_4 + TWO_4 + "ea28",
+    ),
     # digits 4 0 3 in base 5: 103; then 1 2 2: 25 + 10 + 2 = 37
     "b = 2": (quantized(2, [0.5], [2, -2, 1, -1]), "22" + HALF_4 + "6725"),
     # digits 8 1 in base 9: 73; then 4 4: 40
@@ -115,7 +124,10 @@ GOLDEN: dict[str, tuple[Vectors, str]] = {
     # 65536, 0 and 32768 in 17 bits each: bits 0 and 35 are set
     "b = 16": (quantized(16, [2.0**-149], [32768, -32768, 0]), "30" + TINY_4 + "80000000100000"),
     # digits 4 1 3 in base 5
-    "buckets": (quantized(2, [1.0, 0.5], [2, -1, 1], bucket=2), "62" + "02" + ONE_4 + HALF_4 + "6c"),
+    "buckets": (
+        quantized(2, [1.0, 0.5], [2, -1, 1], bucket=2),
+        "62" + "02" + ONE_4 + HALF_4 + "6c",
+    ),
     "coded, zero": (quantized(2, [0.0, 0.0], [0] * 40, [0] * 40), "42" + "00000000" * 2 + "00"),
     # two signs, in 1 B of positions 0 and 7: l = 5, gaps 0 and 6 are 00000 00110 and 1 1, hence 2 B
     "coded, signs": (
@@ -168,12 +180,19 @@ def same(decoded: Vectors, sent: list[Vectors]) -> bool:
 
 SEEDS = st.integers(0, 2**32 - 1)
 # around 64 levels, whole bytes of digits, d = 4096
-DIMENSIONS = st.sampled_from([1, 2, 3, 10, 16, 31, 32, 33, 63, 64, 65, 100, 256, 300, 1000, 4095, 4096, 4097])
+DIMENSIONS = st.sampled_from(
+    [1, 2, 3, 10, 16, 31, 32, 33, 63, 64, 65, 100, 256, 300, 1000, 4095, 4096, 4097]
+)
 
 
 @settings(deadline=None, max_examples=600)
 @given(
-    st.sampled_from(FORMS), st.sampled_from(STYLES), st.integers(1, 3), DIMENSIONS, st.integers(1, 3), SEEDS
+    st.sampled_from(FORMS),
+    st.sampled_from(STYLES),
+    st.integers(1, 3),
+    DIMENSIONS,
+    st.integers(1, 3),
+    SEEDS,
 )
 @example("quantized-2", "signs", 1, 4097, 1, 1)
 @example("sampled-f8", "any", 2, 1, 2, 0)
@@ -186,7 +205,9 @@ def test_what_goes_in_comes_out(
     payloads = [encode(vectors) for vectors in several]
     for vectors, payload in zip(several, payloads, strict=True):
         assert same(decode([payload], channels, dimension), [vectors])
-    if len({payload[0] for payload in payloads}) == 1:  # levels may be packed in one and coded in the other
+    if (
+        len({payload[0] for payload in payloads}) == 1
+    ):  # levels may be packed in one and coded in the other
         assert same(decode(payloads, channels, dimension), several)
 
 
@@ -196,7 +217,10 @@ def test_every_form_and_style(form: str) -> None:
     for style in STYLES:
         for channels, dimension in ((1, 1), (2, 10), (2, 300), (1, 5000)):
             vectors = message(rng, form, style, channels, dimension)
-            assert same(decode([encode(vectors)], channels, dimension), [vectors]), (style, dimension)
+            assert same(decode([encode(vectors)], channels, dimension), [vectors]), (
+                style,
+                dimension,
+            )
 
 
 @pytest.mark.parametrize("nonzero", [0, 1, 255, 256, 257, 624, 625, 626, 9_999, 10_000])
@@ -261,7 +285,9 @@ def test_a_whole_message_at_d_10(compressor: Compressor, most: int) -> None:
 
 
 @pytest.mark.parametrize("values", ["float64", "float32", "float16"])
-@pytest.mark.parametrize(("d", "k"), [(100_000, 1000), (100_000, 100), (20_000, 200), (10_000, 2500)])
+@pytest.mark.parametrize(
+    ("d", "k"), [(100_000, 1000), (100_000, 100), (20_000, 200), (10_000, 2500)]
+)
 def test_top_k_is_within_5_percent_of_its_positions_and_values(d: int, k: int, values: str) -> None:
     for seed in range(3):
         least, sent = top_sizes(d, k, values, seed)
@@ -303,7 +329,9 @@ def test_encode_refuses_what_is_not_finite(make: Callable[[float], Vectors], bad
 
 
 @pytest.mark.parametrize(
-    "vectors", [quantized(2, [-1.0], [2]), powers([1024], [1])], ids=["negative scale", "power too large"]
+    "vectors",
+    [quantized(2, [-1.0], [2]), powers([1024], [1])],
+    ids=["negative scale", "power too large"],
 )
 def test_encode_refuses_what_decode_would_refuse(vectors: Vectors) -> None:
     with pytest.raises(WireError):
@@ -337,7 +365,12 @@ BAD: dict[str, tuple[list[str], int, int, str]] = {
     "sparse, position = d": (["01" + "01" + ONE + "50"], 1, 5, "not 1 out of 5"),
     "sparse, too many positions": (["01" + "01" + ONE + "30"], 1, 5, "not 1 out of 5"),
     "sparse, too long": (["01" + "01" + ONE + "2000"], 1, 5, "not 1 out of 5"),
-    "sparse, both in one row": (["03" + "01" + "0000" * 2 + "0038" * 2 + "0c"], 2, 5, "the same number"),
+    "sparse, both in one row": (
+        ["03" + "01" + "0000" * 2 + "0038" * 2 + "0c"],
+        2,
+        5,
+        "the same number",
+    ),
     "sparse, infinite": (["01" + "01" + INFINITE + "20"], 1, 5, "not finite"),
     "sparse, NaN that signals": (["02" + "01" + "0000" + SIGNALLING_4 + "20"], 1, 5, "not finite"),
     "sparse, too large an exponent": (["02" + "01" + "ff7f" + ONE_4 + "20"], 1, 5, "not finite"),
@@ -360,17 +393,34 @@ BAD: dict[str, tuple[list[str], int, int, str]] = {
     "coded, no section": (["42" + ONE_4], 1, 1, "ends too early"),
     "coded, unknown section": (["42" + ONE_4 + "45"], 1, 1, "unknown form 69"),
     "second is shorter": (["00" + ONE, "00" + ONE[:-2]], 1, 1, "than the others"),
-    "second is of another form": (["21" + ONE_4 + "00", "22" + ONE_4 + "00"], 1, 1, "than the others"),
+    "second is of another form": (
+        ["21" + ONE_4 + "00", "22" + ONE_4 + "00"],
+        1,
+        1,
+        "than the others",
+    ),
     "second is coded": (["21" + ONE_4 + "00", "41" + ONE_4 + "00"], 1, 1, "than the others"),
     "second is packed": (["41" + ONE_4 + "00", "21" + ONE_4 + "00"], 1, 1, "than the others"),
-    "second has more": (["01" + "01" + ONE + "40", "01" + "02" + ONE * 2 + "20"], 1, 3, "than the others"),
+    "second has more": (
+        ["01" + "01" + ONE + "40", "01" + "02" + ONE * 2 + "20"],
+        1,
+        3,
+        "than the others",
+    ),
     "second is empty": (["00" + ONE, ""], 1, 1, "than the others"),
     # together they are as long as three good ones
-    "one short, one long": (["00" + ZERO, "00" + ZERO[:-2], "00" + ZERO + "00"], 1, 1, "than the others"),
+    "one short, one long": (
+        ["00" + ZERO, "00" + ZERO[:-2], "00" + ZERO + "00"],
+        1,
+        1,
+        "than the others",
+    ),
 }
 
 
-@pytest.mark.parametrize(("payloads", "channels", "dimension", "problem"), BAD.values(), ids=BAD.keys())
+@pytest.mark.parametrize(
+    ("payloads", "channels", "dimension", "problem"), BAD.values(), ids=BAD.keys()
+)
 def test_decode_refuses(payloads: list[str], channels: int, dimension: int, problem: str) -> None:
     with pytest.raises(ProtocolError, match=problem):
         decode([bytes.fromhex(payload) for payload in payloads], channels, dimension)

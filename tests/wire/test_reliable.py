@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from wire.errors import ProtocolError
-from wire.messages import VERSION, VersionError
-from wire.reliable import Courier, Parts, read_stamp
+from cpgt.wire.errors import ProtocolError
+from cpgt.wire.messages import VERSION, VersionError
+from cpgt.wire.reliable import Courier, Parts, read_stamp
 
 A, B = 0, 1  # A has connected, and knows when it had to do so again
 
@@ -120,7 +120,14 @@ def test_the_bytes_of_a_stamp() -> None:
 
 @pytest.mark.parametrize(
     "stamp",
-    [[VERSION], [VERSION, 1], [VERSION, 1, -1], [VERSION, "1", 0], [VERSION, 1, True], [VERSION, 1, 0, 0]],
+    [
+        [VERSION],
+        [VERSION, 1],
+        [VERSION, 1, -1],
+        [VERSION, "1", 0],
+        [VERSION, 1, True],
+        [VERSION, 1, 0, 0],
+    ],
 )
 def test_a_malformed_stamp(stamp: list[object]) -> None:
     with pytest.raises(ProtocolError, match="without its number"):

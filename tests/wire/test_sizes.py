@@ -9,11 +9,11 @@ from contextlib import ExitStack, closing
 
 import pytest
 
+from cpgt.wire import carriers
+from cpgt.wire.carriers import ZmqCarrier
+from cpgt.wire.sizes import zmtp_size
 from tests.wire.conftest import WatchedContext
 from tests.wire.polling import DEADLINE_SECONDS
-from wire import carriers
-from wire.carriers import ZmqCarrier
-from wire.sizes import zmtp_size
 
 
 class CountingProxy:
@@ -82,7 +82,9 @@ class Wire:
 
 @pytest.fixture
 def wire(context: WatchedContext, monkeypatch: pytest.MonkeyPatch) -> Iterator[Wire]:
-    monkeypatch.setattr(carriers, "POLL_MS", 1)  # the proxy moves nothing while the subscriber waits
+    monkeypatch.setattr(
+        carriers, "POLL_MS", 1
+    )  # the proxy moves nothing while the subscriber waits
     with ExitStack() as stack:
         publisher = stack.enter_context(closing(ZmqCarrier(context, "tcp://127.0.0.1:*")))
         subscriber = stack.enter_context(closing(ZmqCarrier(context, "tcp://127.0.0.1:*")))
@@ -96,6 +98,8 @@ def test_a_frame_is_as_large_on_the_wire_as_zmtp_size_says(wire: Wire) -> None:
         assert wire.bytes_for(b"\x93" * size) == zmtp_size(size), f"a frame of {size} B"
 
 
-@pytest.mark.parametrize(("size", "expected"), [(0, 2), (1, 3), (255, 257), (256, 265), (10**6, 10**6 + 9)])
+@pytest.mark.parametrize(
+    ("size", "expected"), [(0, 2), (1, 3), (255, 257), (256, 265), (10**6, 10**6 + 9)]
+)
 def test_two_bytes_up_to_255_and_nine_beyond(size: int, expected: int) -> None:
     assert zmtp_size(size) == expected

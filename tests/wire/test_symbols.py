@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent.compressors import Quantizer
 from bench.sizes import KINDS, entropy_bytes, quantized_sizes
-from wire.errors import ProtocolError
-from wire.payloads import encode
-from wire.symbols import decode_symbols, encode_symbols
-from wire.vectors import Floats
+from cpgt.agent.compressors import Quantizer
+from cpgt.wire.arrays import Floats
+from cpgt.wire.errors import ProtocolError
+from cpgt.wire.payloads import encode
+from cpgt.wire.symbols import decode_symbols, encode_symbols
 
 GOLDEN = {
     "one token, no words": ([5, 5, 5], "05" + "01" + "00" + "00"),
@@ -43,7 +43,9 @@ def returns(numbers: Floats) -> bool:
 
 
 @settings(deadline=None, max_examples=300)
-@given(st.lists(st.integers(-(2**28) + 1, 2**28 - 1) | st.integers(-80, 80), min_size=1, max_size=300))
+@given(
+    st.lists(st.integers(-(2**28) + 1, 2**28 - 1) | st.integers(-80, 80), min_size=1, max_size=300)
+)
 def test_any_numbers_come_back(numbers: list[int]) -> None:
     assert returns(np.array(numbers, np.float64))
 
@@ -108,7 +110,9 @@ def test_two_bits_take_a_fortieth_of_two_bits() -> None:
 @pytest.mark.parametrize("period", [2, 3, 6, 7, 64])
 def test_a_rhythm_does_not_mislead_the_sample(period: int) -> None:
     rng = np.random.default_rng(period)
-    numbers = np.round(rng.standard_normal(100_000) * np.where(np.arange(100_000) % period, 1.0, 12.0))
+    numbers = np.round(
+        rng.standard_normal(100_000) * np.where(np.arange(100_000) % period, 1.0, 12.0)
+    )
     assert len(encode_symbols(numbers)) <= 1.02 * entropy_bytes(numbers) + 64
 
 

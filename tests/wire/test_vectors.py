@@ -7,9 +7,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cpgt.wire.arrays import Floats
+from cpgt.wire.payloads import decode, encode
+from cpgt.wire.vectors import (
+    Dense,
+    Patch,
+    Patched,
+    Powers,
+    Quantized,
+    Sparse,
+    Vectors,
+    sample,
+    spread,
+)
 from tests.wire.examples import STYLES, message
-from wire.payloads import decode, encode
-from wire.vectors import Dense, Floats, Patch, Patched, Powers, Quantized, Sparse, Vectors, sample, spread
 
 
 def scales(*rows: list[float]) -> np.ndarray[tuple[int, ...], np.dtype[np.float32]]:
@@ -43,14 +54,19 @@ def test_powers_count_down_from_their_exponent() -> None:
 
 
 def test_patches_lie_where_they_say() -> None:
-    patches = [Patch(slice(0, 2), np.array([1.0, 2.0])), Patch(np.array([3, 5]), np.array([3.0, 4.0]))]
+    patches = [
+        Patch(slice(0, 2), np.array([1.0, 2.0])),
+        Patch(np.array([3, 5]), np.array([3.0, 4.0])),
+    ]
     assert np.array_equal(Patched((2, 3), [patches]).dense(), [[[1.0, 2.0, 0.0], [3.0, 0.0, 4.0]]])
 
 
 # --- fold -----------------------------------------------------------------------------------------
 
 
-def stack(rng: np.random.Generator, form: str, shape: tuple[int, int, int]) -> tuple[Vectors, Floats]:
+def stack(
+    rng: np.random.Generator, form: str, shape: tuple[int, int, int]
+) -> tuple[Vectors, Floats]:
     """Vectors of a form, and the plain array that they must stand for, made apart from `dense`."""
     plain = rng.standard_normal(shape)
     *rows, dimension = shape
@@ -61,7 +77,10 @@ def stack(rng: np.random.Generator, form: str, shape: tuple[int, int, int]) -> t
         levels = rng.integers(-4, 5, shape).astype(np.float64)
         return Quantized(3, scale, levels), np.repeat(scale, dimension, axis=-1) * levels
     if form == "powers":
-        exponents, levels = rng.integers(-9, 9, (*rows, 1)), rng.integers(-3, 4, shape).astype(np.float64)
+        exponents, levels = (
+            rng.integers(-9, 9, (*rows, 1)),
+            rng.integers(-3, 4, shape).astype(np.float64),
+        )
         return Powers(exponents, levels), np.sign(levels) * 2.0 ** (exponents + 1 - np.abs(levels))
     k = int(rng.integers(1, dimension + 1))
     keep = np.argsort(rng.random(shape), axis=-1) < k
@@ -80,7 +99,12 @@ SEEDS = st.integers(0, 2**32 - 1)
 
 @settings(deadline=None, max_examples=300)
 @given(
-    st.sampled_from(NAMES), st.integers(1, 5), st.integers(1, 4), st.integers(1, 3), st.integers(1, 60), SEEDS
+    st.sampled_from(NAMES),
+    st.integers(1, 5),
+    st.integers(1, 4),
+    st.integers(1, 3),
+    st.integers(1, 60),
+    SEEDS,
 )
 def test_fold_is_the_weighted_sum(
     form: str, messages: int, sums: int, channels: int, dimension: int, seed: int
@@ -107,7 +131,9 @@ def test_folding_twice_adds_twice(form: str) -> None:
 
 
 @pytest.mark.parametrize("style", STYLES)
-@pytest.mark.parametrize("form", ["dense", "sparse-f8", "powers", "quantized-2", "quantized-8", "buckets-4"])
+@pytest.mark.parametrize(
+    "form", ["dense", "sparse-f8", "powers", "quantized-2", "quantized-8", "buckets-4"]
+)
 @pytest.mark.parametrize("dimension", [5, 300, 4100])
 def test_fold_takes_what_decode_gives(form: str, style: str, dimension: int) -> None:
     """Decoded arrays are read-only views of the bytes, sparse where the bytes are."""
@@ -159,7 +185,9 @@ def test_samples_are_distinct_and_increase(seed: int, dimension: int, part: floa
 def test_all_sets_are_equally_likely(number: int) -> None:
     """Chi-squared over the C(5, n) sets; the bound is far out in its tail for up to 9 degrees of freedom."""
     draws = 6000
-    found, counts = np.unique([sample(seed, number, 5) for seed in range(draws)], axis=0, return_counts=True)
+    found, counts = np.unique(
+        [sample(seed, number, 5) for seed in range(draws)], axis=0, return_counts=True
+    )
     sets = {1: 5, 2: 10, 3: 10, 4: 5}[number]
     assert len(found) == sets
     assert np.sum((counts - draws / sets) ** 2) / (draws / sets) < 33.7  # one in 10,000

@@ -1,0 +1,1 @@
+"""The network file: schema, loading, and the synthetic data a network may name."""

@@ -1,0 +1,48 @@
+"""The data and the objectives of all agents, for experiments in which one person holds everything."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+
+from cpgt.agent.objectives import Data, Objective, build_objective, load_data
+from cpgt.configuration.network import Network
+from cpgt.configuration.synthetic import GENERATORS, draw_for
+from cpgt.wire.arrays import Floats
+
+
+def make_data(network: Network, agent: int) -> dict[str, Floats]:
+    """The synthetic data of one agent, the same for the same network and agent."""
+    synthetic = network.synthetic
+    if synthetic is None:
+        raise ValueError(f"{network.name} has no synthetic section: each agent brings its own data")
+    draw = draw_for(synthetic.seed, agent, len(network.agents))
+    return GENERATORS[synthetic.kind](draw, synthetic.dimension, **synthetic.options)
+
+
+def write_data(network: Network, folder: Path) -> dict[int, Path]:
+    """One file for each agent, readable by its owner only."""
+    paths = {}
+    for agent in network.agents:
+        path = folder / str(agent) / "data.npz"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch(mode=0o600)
+        np.savez(path, allow_pickle=False, **make_data(network, agent))
+        paths[agent] = path
+    return paths
+
+
+def build_objectives(network: Network, files: dict[int, Path]) -> list[Objective]:
+    """Every agent's objective: from its file, from synthetic data, or from no data at all."""
+    kind, options = network.objective.kind, network.objective.options
+    return [
+        build_objective(kind, options, find_data(network, agent, files)) for agent in network.agents
+    ]
+
+
+def find_data(network: Network, agent: int, files: Mapping[int, Path]) -> Data:
+    if network.synthetic and agent not in files:
+        return make_data(network, agent)
+    return load_data(files.get(agent) or network.data_file(agent))

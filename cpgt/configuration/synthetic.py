@@ -1,0 +1,115 @@
+"""Data made up for an experiment, by kind. The same seed gives everyone who asks the same data.
+
+Every agent has a random generator of its own, and all share a second one, for what they have in common.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated, NamedTuple
+
+import numpy as np
+from pydantic import Field
+
+from cpgt.agent.objectives import Quadratic
+from cpgt.wire.arrays import Floats
+
+Arrays = dict[str, Floats]
+Count = Annotated[int, Field(ge=1)]
+Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+
+
+class Draw(NamedTuple):
+    """For whom data is made."""
+
+    own: np.random.Generator
+    common: np.random.Generator
+    agent: int  # from 1
+    agents: int
+
+
+def draw_for(seed: int, agent: int, agents: int) -> Draw:
+    return Draw(np.random.default_rng((seed, agent)), np.random.default_rng(seed), agent, agents)
+
+
+def gaussian(draw: Draw, dimension: int, rows: Count) -> Arrays:
+    """A and b with independent N(0, 1) entries: the paper's."""
+    A = draw.own.standard_normal((rows, dimension))
+    return {"A": A, "b": draw.own.standard_normal(rows)}
+
+
+def regression(
+    draw: Draw,
+    dimension: int,
+    rows: Count,
+    noise: Amount = 0.1,
+    outliers: Annotated[float, Field(ge=0, le=1)] = 0.0,
+    heterogeneity: Amount = 0.0,
+) -> Arrays:
+    """b = A x + N(0, noise^2), where a fraction of b, the outliers, is off by N(0, 10^2).
+
+    x is common to all agents, but for heterogeneity times a N(0, 1) vector of each agent's own."""
+    A = draw.own.standard_normal((rows, dimension))
+    x = draw.common.standard_normal(dimension) + heterogeneity * draw.own.standard_normal(dimension)
+    errors = noise * draw.own.standard_normal(rows)
+    errors += (draw.own.random(rows) < outliers) * 10.0 * draw.own.standard_normal(rows)
+    return {"A": A, "b": A @ x + errors}
+
+
+def classification(
+    draw: Draw,
+    dimension: int,
+    rows: Count,
+    classes: Annotated[int, Field(ge=2)] = 2,
+    heterogeneity: Amount = 0.0,
+) -> Arrays:
+    """Labels drawn from the softmax of A x_c, with a common vector x_c for each class.
+
+    Features are N(0, 1); with heterogeneity, around a centre of each agent's own, so that agents see
+    different classes more often than others do."""
+    weights = draw.common.standard_normal((classes, dimension))
+    centre = heterogeneity * draw.own.standard_normal(dimension)
+    A = centre + draw.own.standard_normal((rows, dimension))
+    gumbel = draw.own.gumbel(
+        size=(rows, classes)
+    )  # the largest of scores + gumbel is a draw of the softmax
+    return {"A": A, "labels": np.argmax(A @ weights.T + gumbel, axis=1).astype(np.float64)}
+
+
+def quadratic(
+    draw: Draw,
+    dimension: int,
+    condition: Annotated[float, Field(ge=1, allow_inf_nan=False)] = 10.0,
+    heterogeneity: Amount = 1.0,
+) -> Arrays:
+    """Quadratics whose average Hessian has eigenvalues spread evenly (as logarithms) over [1 / condition, 1].
+
+    Eigenvectors are common, and mix all coordinates. With heterogeneity h, the agents' curvatures differ by
+    factors exp(h N(0, 1)), scaled so that the average stays; their minimisers, by vectors h N(0, 1)."""
+    d = dimension
+    average = np.geomspace(1.0, 1.0 / condition, d) if d > 1 else np.ones(1)
+    signs = draw.common.choice([-1.0, 1.0], d)
+    minimiser = draw.common.standard_normal(d)
+    factors = np.exp(heterogeneity * draw.common.standard_normal((draw.agents, d)))
+    curvatures = average * factors[draw.agent - 1] / factors.mean(axis=0)
+    own_minimiser = minimiser + heterogeneity * draw.own.standard_normal(d)
+    b = Quadratic(curvatures, np.zeros(d), signs).gradient(own_minimiser)
+    return {"H": curvatures, "b": b, "signs": signs}
+
+
+GENERATORS: dict[str, Callable[..., Arrays]] = {
+    "gaussian": gaussian,
+    "regression": regression,
+    "classification": classification,
+    "quadratic": quadratic,
+}
+
+# which of them make data for which objective
+FITTING: dict[str, tuple[str, ...]] = {
+    "least-squares": ("gaussian", "regression"),
+    "ridge": ("gaussian", "regression"),
+    "huber": ("gaussian", "regression"),
+    "logistic": ("classification",),
+    "softmax": ("classification",),
+    "quadratic": ("quadratic",),
+}

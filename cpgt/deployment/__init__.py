@@ -1,0 +1,1 @@
+"""Running on other machines: keys, Slurm, Kubernetes."""

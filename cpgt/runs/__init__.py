@@ -1,0 +1,1 @@
+"""Running a network: as processes, inside one process, or many trials at once."""

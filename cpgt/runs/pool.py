@@ -1,0 +1,86 @@
+"""Work for all cores: tasks in worker processes, with a progress bar."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+
+LIBRARIES = ("OPENBLAS", "OMP", "MKL")
+
+
+@dataclass(frozen=True)
+class Task:
+    """A call of a module's function, and roughly how long it takes, in any unit that all tasks share."""
+
+    function: Callable[..., Any]
+    arguments: tuple[Any, ...]
+    weight: float = 1.0
+
+
+def run_tasks(tasks: Sequence[Task], what: str, console: Console) -> list[Any]:
+    """The results, in the order of the tasks. The heaviest begin first: none is waited for at the end."""
+    results: dict[int, Any] = {}
+    with _Bar(what, sum(task.weight for task in tasks), console) as bar, _pool() as pool:
+        order = sorted(range(len(tasks)), key=lambda i: -tasks[i].weight)
+        futures = {pool.submit(tasks[i].function, *tasks[i].arguments): i for i in order}
+        try:
+            for future in as_completed(futures):
+                results[futures[future]] = future.result()
+                bar.done(tasks[futures[future]].weight)
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+    return [results[i] for i in range(len(tasks))]
+
+
+class _Bar(Progress):
+    """On a terminal a bar; elsewhere a plain line at each tenth."""
+
+    def __init__(self, what: str, total: float, console: Console) -> None:
+        columns = (
+            TextColumn("{task.description}"),
+            BarColumn(),
+            TaskProgressColumn(),
+            TimeRemainingColumn(),
+        )
+        super().__init__(
+            *columns, console=console, disable=console.quiet or not console.is_terminal
+        )
+        self._what, self._total, self._so_far = what, total, 0.0
+        self._task = self.add_task(what, total=total)
+
+    def done(self, weight: float) -> None:
+        tenths = int(10 * self._so_far / self._total)
+        self._so_far += weight
+        self.advance(self._task, weight)
+        if not self.console.is_terminal and int(10 * self._so_far / self._total) > tenths:
+            self.console.print(f"{self._what}: {self._so_far / self._total:.0%}", highlight=False)
+
+
+@contextmanager
+def _pool() -> Iterator[ProcessPoolExecutor]:
+    """Fresh processes, one for each core: linear algebra must not take more than one of them each."""
+    names = [f"{library}_NUM_THREADS" for library in LIBRARIES]
+    before = {name: os.environ.get(name) for name in names}
+    os.environ.update(dict.fromkeys(names, "1"))
+    try:
+        context = multiprocessing.get_context("spawn")
+        # Ctrl-C reaches workers too; they end without a word, and the parent says what there is to say
+        silent = (signal.signal, (signal.SIGINT, signal.SIG_DFL))
+        with ProcessPoolExecutor(os.cpu_count(), context, *silent) as pool:
+            yield pool
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value

@@ -1,0 +1,1 @@
+"""Experiments that compare runs: bandwidth, algorithms, the paper."""

@@ -1,0 +1,73 @@
+"""One contender, run as real processes: what it sent at each layer, a round and up to a given residual."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cpgt.configuration.data import build_objectives
+from cpgt.coordinator.traffic_log import LAYERS
+from cpgt.results.optimum import solve
+from cpgt.results.traffic import LINK, TCP
+from cpgt.runs.launch import agent_folder
+from cpgt.runs.observed import run_processes
+from cpgt.studies.bandwidth.contenders import Contender
+from cpgt.wire.arrays import Floats
+
+
+@dataclass(frozen=True, eq=False)
+class Measured:
+    label: str
+    alpha: float
+    gamma: float
+    residual: Floats  # (K + 1,): |x(k) - x_inf| / |x(0) - x_inf|
+    rounds: int | None  # the first k at which it is down to the target
+    per_round: dict[str, float | None]  # of all edges
+    to_target: dict[str, float | None]
+    tcp: Floats  # (K + 1,): bytes through TCP up to each k
+    edges: list[dict[str, Any]]
+
+
+def measure(contender: Contender, out: Path, target: float, seed: int, search: Path) -> Measured:
+    network = contender.network
+    run = run_processes(network, out, seed, search)
+    files = {agent: agent_folder(out, agent) / "data.npz" for agent in network.agents}
+    objectives = build_objectives(network, files if network.synthetic else {})
+    limit = solve(objectives, run.noise if run.noise.size else 0.0)
+    distance = np.linalg.norm(run.x - limit, axis=(1, 2))
+    residual = distance / distance[0]
+    reached = np.flatnonzero(residual <= target)
+    rounds = int(reached[0]) if len(reached) else None
+    sizes = run.summary["bytes"]
+    # what the kernel counts is the handshake and the frames, to the byte (the summary says so, or which edges
+    # differ), so that its count is known for rounds between its samples
+    tcp = run.bytes["zmtp"] + sizes["kernel"]["handshake"] * len(sizes["edges"])
+    return Measured(
+        label=contender.label,
+        alpha=network.algorithm.alpha,
+        gamma=network.algorithm.gamma,
+        residual=residual,
+        rounds=rounds,
+        per_round=sizes["per_round"],
+        to_target=_to_target(rounds, run.bytes, tcp, sizes),
+        tcp=tcp,
+        edges=sizes["edges"],
+    )
+
+
+def _to_target(
+    rounds: int | None, sent: dict[str, Any], tcp: Floats, sizes: dict[str, Any]
+) -> dict[str, float | None]:
+    if rounds is None:
+        return dict.fromkeys((*LAYERS, TCP, LINK))
+    counted = sizes["per_round"][LINK] is not None and not sizes["kernel"]["miscounted"]
+    return {
+        **{layer: float(sent[layer][rounds]) for layer in LAYERS},
+        TCP: float(tcp[rounds]) if counted else None,
+        LINK: sizes["per_round"][LINK] * rounds
+        if counted
+        else None,  # headers: the mean of all rounds
+    }

@@ -1,0 +1,185 @@
+"""Figure "convergence": the residual (1/T) sum_t |x_t(k) - x_inf,t|_F over rounds, and over measured bytes.
+
+x_inf of a trial is where its own noise on y takes it. Noise that comes after the last round played is missing
+in it, so more rounds are played than shown: by then the rest is a hundredth of the smallest residual shown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cpgt.results.figures import figure, look
+from cpgt.results.tables import Check, write_csv
+from cpgt.runs.batch import run_trials
+from cpgt.runs.observed import ProcessRun
+from cpgt.runs.pool import Task
+from cpgt.studies.paper.rows import NOTE, ROWS, portions, row_network, row_objectives
+from cpgt.theory.quadratics import hessians, limits, tracking_radius
+from cpgt.wire.arrays import Floats
+
+EVERY = 10
+BEYOND = 500  # rounds played beyond those shown
+FITTED = 0.4  # of the rounds shown, the last: where the start is forgotten
+STEADY = 0.1  # how much the slope may change between the two halves of the fitted rounds
+SAME = 1e-9  # relative difference allowed between a trial as processes and in the batch
+LAYER = "zmtp"
+
+
+class Portion(NamedTuple):
+    residual: Floats  # (kept rounds,): sum over trials
+    first_trial: Floats  # (kept rounds, agents, d): x of the first of them
+
+
+class Curve(NamedTuple):
+    """One row of the table."""
+
+    rounds: NDArray[np.int64]
+    residual: Floats
+    first_trial: Floats
+    rate: float
+    steadiness: float  # slope of the later half of the fitted rounds over that of the earlier
+
+
+def play(row: str, rounds: int, first: int, trials: int, seed: int) -> Portion:
+    """A portion of the trials; runs in a worker process."""
+    objectives = row_objectives(row)
+    network, played = row_network(row), rounds + BEYOND
+    found = run_trials(
+        network, objectives, trials=trials, rounds=played, seed=seed, first=first, every=EVERY
+    )
+    ends = limits(objectives, found.noise)[:, None, :]
+    return Portion(np.linalg.norm(found.x - ends, axis=(2, 3)).sum(axis=1), found.x[:, 0])
+
+
+def tasks(trials: int, rounds: int, seed: int) -> list[Task]:
+    """The same seed for all rows: they meet the same noise, and trial 0 is `cpgt run ROW --seed SEED`."""
+    return [
+        Task(play, (row, rounds, first, number, seed), (rounds + BEYOND) * number)
+        for row in ROWS
+        for first, number in portions(trials)
+    ]
+
+
+def curves(results: Sequence[Portion], trials: int, rounds: int) -> dict[str, Curve]:
+    each, shown = len(results) // len(ROWS), np.arange(0, rounds + 1, EVERY)
+    return {
+        row: _curve(results[i * each : (i + 1) * each], trials, shown) for i, row in enumerate(ROWS)
+    }
+
+
+def _curve(found: Sequence[Portion], trials: int, rounds: NDArray[np.int64]) -> Curve:
+    residual = np.sum([portion.residual for portion in found], axis=0)[: len(rounds)] / trials
+    rate, steadiness = fit(rounds, residual)
+    return Curve(rounds, residual, found[0].first_trial[: len(rounds)], rate, steadiness)
+
+
+def fit(rounds: NDArray[np.int64], residual: Floats) -> tuple[float, float]:
+    """The rate per round in the last part of a curve, and how steady its slope is there.
+
+    A sublinear curve looks straight on any short stretch, but its slope falls: for 1/k the steadiness is 0.78
+    on the last 40 % of the rounds, for exp(-sqrt(k)) 0.88; a linear one has 1."""
+    start = np.searchsorted(rounds, rounds[-1] * (1 - FITTED))
+    middle = (start + len(rounds)) // 2
+    logs = np.log(residual)
+    slopes = [
+        _slope(rounds[part], logs[part]) for part in (slice(start, middle + 1), slice(middle, None))
+    ]
+    return float(np.exp(_slope(rounds[start:], logs[start:]))), slopes[1] / slopes[0]
+
+
+def _slope(rounds: NDArray[np.int64], logs: Floats) -> float:
+    return float(np.polyfit(rounds, logs, 1)[0])
+
+
+def predicted_rate(row: str) -> float:
+    """The slower of the noise's decay q and the round without noise and compression."""
+    network = row_network(row)
+    algorithm = network.algorithm
+    radius = tracking_radius(
+        network.topology.weights, hessians(row_objectives(row)), algorithm.alpha, algorithm.gamma
+    )
+    return max(network.noise.q, radius)
+
+
+def checks(found: Mapping[str, Curve], processes: Mapping[str, ProcessRun]) -> list[Check]:
+    made = []
+    for row, curve in found.items():
+        name = row_network(row).name
+        linear = curve.rate < 1 and abs(curve.steadiness - 1) <= STEADY
+        detail = f"rate {curve.rate:.5f} a round, slope steady to {abs(curve.steadiness - 1):.1%}"
+        made.append(Check(f"{name} converges linearly", linear, f"{detail} ({STEADY:.0%} allowed)"))
+        difference = largest_difference(curve, processes[row])
+        made.append(
+            Check(
+                f"{name}: trial 0 as processes is trial 0 of the batch",
+                difference <= SAME,
+                f"largest relative difference {difference:.1e} in {processes[row].rounds} rounds",
+            )
+        )
+    return made
+
+
+def largest_difference(curve: Curve, run: ProcessRun) -> float:
+    """Of x between the batch and the processes, relative to the largest x of the round."""
+    wire = run.x[curve.rounds]
+    error = np.abs(curve.first_trial - wire).max(axis=(1, 2)) / np.abs(wire).max(axis=(1, 2))
+    return float(error.max())
+
+
+def write(found: Mapping[str, Curve], processes: Mapping[str, ProcessRun], out: Path) -> None:
+    names = [row_network(row).name for row in found]
+    rounds = next(iter(found.values())).rounds
+    table = np.stack([curve.residual for curve in found.values()], axis=1)
+    write_csv(
+        out / "convergence.csv",
+        ["round", *names],
+        ((int(k), *r) for k, r in zip(rounds, table.tolist(), strict=True)),
+    )
+    layers = list(next(iter(processes.values())).bytes)
+    write_csv(
+        out / "bytes.csv",
+        ["algorithm", "round", *layers, "residual"],
+        (
+            (
+                name,
+                int(k),
+                *(int(processes[row].bytes[layer][k]) for layer in layers),
+                float(residual),
+            )
+            for name, (row, curve) in zip(names, found.items(), strict=True)
+            for k, residual in zip(curve.rounds, curve.residual, strict=True)
+        ),
+    )
+    write_csv(
+        out / "rates.csv",
+        ["algorithm", "fitted", "predicted", "steadiness"],
+        ((row_network(r).name, c.rate, predicted_rate(r), c.steadiness) for r, c in found.items()),
+    )
+
+
+def draw(
+    found: Mapping[str, Curve], processes: Mapping[str, ProcessRun], trials: int, out: Path
+) -> None:
+    note = f"{NOTE} Mean of {trials:,} trials."
+    with figure(out, "convergence", note=note) as (axes,):
+        for i, (row, curve) in enumerate(found.items()):
+            label = f"{row_network(row).name}, rate {curve.rate:.4f}"
+            axes.semilogy(curve.rounds, curve.residual, label=label, **look(i))
+        axes.set(xlabel="round $k$", ylabel=r"mean $\|x(k) - x_\infty\|_F$")
+        axes.legend()
+    with figure(out, "bytes", note=f"{note} Bytes: frames of one trial run as processes.") as (
+        axes,
+    ):
+        for i, (row, curve) in enumerate(found.items()):
+            sent = processes[row].bytes[LAYER][curve.rounds] / 1e6
+            axes.semilogy(sent, curve.residual, label=row_network(row).name, **look(i))
+        axes.set(
+            xlabel="measured bytes of all edges, with ZMTP framing [MB]",
+            ylabel=r"mean $\|x(k) - x_\infty\|_F$",
+        )
+        axes.legend()

@@ -1,0 +1,28 @@
+"""The rows of the paper's table, and what it says about them. Everything here is seeded: NOT PRIVATE."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from cpgt.agent.objectives import Objective
+from cpgt.configuration.data import build_objectives
+from cpgt.configuration.network import Network, load_network
+
+ROWS = ("paper-c1", "paper-c2-1", "paper-c2-2", "paper-diadsp")
+PORTION = 200  # trials at once: enough for numpy's cost per call, few enough for the cache
+NOTE = "NOT PRIVATE (seeded experiment on synthetic data). f_i = |A_i x - b_i|² / 36."
+
+
+@cache
+def row_network(row: str, *overrides: str) -> Network:
+    return load_network(row, overrides)
+
+
+@cache
+def row_objectives(row: str) -> list[Objective]:
+    return build_objectives(row_network(row), {})
+
+
+def portions(trials: int) -> list[tuple[int, int]]:
+    """(first, number) of the trials to run together."""
+    return [(first, min(PORTION, trials - first)) for first in range(0, trials, PORTION)]

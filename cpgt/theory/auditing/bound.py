@@ -1,0 +1,97 @@
+"""A lower bound on epsilon that holds with a given confidence, from runs of two adjacent problems.
+
+epsilon-privacy means P(E | one) <= e^epsilon P(E | other) for every event E, so any event bounds epsilon.
+Probabilities are only counted; Clopper and Pearson's limits make a bound that holds with confidence.
+Half of the runs choose the event (statistic, threshold, side, direction) among all that are tried; the other
+half judge it alone. So it does not matter how many were tried.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import betaincinv
+
+from cpgt.theory.auditing.attack import Statistic
+from cpgt.wire.arrays import Floats
+
+Counts = NDArray[np.int64]
+CAUTION = 1e-3  # of thousands of events some look good by luck, those seen seldom most of all
+
+
+class RejectionRegion(NamedTuple):
+    """statistic > threshold (or <=, if not `above`), likelier under the second problem (or the first)."""
+
+    statistic: str
+    threshold: float
+    above: bool
+    second: bool
+
+
+class Bound(NamedTuple):
+    epsilon: float
+    event: RejectionRegion
+    likelier: tuple[int, int]  # how often the event was seen, of how many, where it is likelier
+    rarer: tuple[int, int]
+
+
+def lower_bound(
+    first: Sequence[Statistic], second: Sequence[Statistic], confidence: float
+) -> Bound:
+    """`first` and `second` are the same statistics of runs of the first and of the second problem."""
+    best, event = _choose(first, second, 1.0 - (1.0 - confidence) * CAUTION)
+    if best == 0.0:  # nothing is sure enough; then what looks best
+        event = _choose(first, second, confidence)[1]
+    judged = [
+        next(s.values for s in side if s.name == event.statistic)[len(side[0].values) // 2 :]
+        for side in (first, second)
+    ]
+    seen = [int(((values > event.threshold) == event.above).sum()) for values in judged]
+    sizes = [len(values) for values in judged]
+    likelier, rarer = (1, 0) if event.second else (0, 1)
+    epsilon = _epsilon(
+        np.array(seen[likelier]), sizes[likelier], np.array(seen[rarer]), sizes[rarer], confidence
+    )
+    return Bound(
+        float(epsilon), event, (seen[likelier], sizes[likelier]), (seen[rarer], sizes[rarer])
+    )
+
+
+def _choose(
+    first: Sequence[Statistic], second: Sequence[Statistic], confidence: float
+) -> tuple[float, RejectionRegion]:
+    best, chosen = -math.inf, None
+    for one, other in zip(first, second, strict=True):
+        a, b = (np.sort(s.values[: len(s.values) // 2]) for s in (one, other))
+        thresholds = np.unique(np.concatenate([a, b]))
+        above = [
+            len(values) - np.searchsorted(values, thresholds, side="right") for values in (a, b)
+        ]
+        for is_above in (True, False):
+            counts = above if is_above else [len(a) - above[0], len(b) - above[1]]
+            for is_second in (True, False):
+                (likely, n), (rare, m) = ((counts[1], len(b)), (counts[0], len(a)))[
+                    :: 1 if is_second else -1
+                ]
+                found = _epsilon(likely, n, rare, m, confidence)
+                at = int(found.argmax())
+                if found[at] > best:
+                    best = float(found[at])
+                    chosen = RejectionRegion(one.name, float(thresholds[at]), is_above, is_second)
+    if chosen is None:
+        raise ValueError("no statistic to choose from")
+    return best, chosen
+
+
+def _epsilon(likely: Counts, n: int, rare: Counts, m: int, confidence: float) -> Floats:
+    """log of the least that the likelier may be over the most that the rarer may be; at least 0."""
+    doubt = (1.0 - confidence) / 2  # one half for each of the two limits
+    least = np.where(likely == 0, 0.0, betaincinv(np.maximum(likely, 1), n - likely + 1.0, doubt))
+    most = np.where(rare == m, 1.0, betaincinv(rare + 1.0, np.maximum(m - rare, 1), 1 - doubt))
+    with np.errstate(divide="ignore"):
+        bound: Floats = np.maximum(np.log(least) - np.log(most), 0.0)
+    return bound

@@ -1,0 +1,168 @@
+"""Two adjacent problems, as unlike as the adjacency allows, and exactly how unlike they look.
+
+"function": f and f + <v, x> with |v| = delta. "record": one record of the data is another, so that the
+gradient changes by up to delta: another entry of b in a regression, another row of A where records have
+labels. There the gradient of a record a is at most STEEPEST * scale * |a| long, so the row -c a, which pulls
+the other way, is within delta for c = delta / (STEEPEST * scale * |a|) - 1.
+
+With x^a and y^a held fixed the two states differ by Dx(k), Dy(k), which for a quadratic f depend on nothing
+that is random:
+
+    Dx(0) = 0, Dy(0) = v, Dx(k+1) = -alpha Dy(k), Dy(k+1) = H (Dx(k+1) - Dx(k))
+
+The log-likelihood ratio of any x^a, y^a is at most sum_k |Dx(k)|_1 / t_x + |Dy(k)|_1 / t_y, and some attain
+it: this is the exact privacy loss of the pair. Where nothing is compressed, x^a and y^a are on the wire.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import TypeAlias
+
+import numpy as np
+
+from cpgt.agent.errors import InputError
+from cpgt.agent.objectives import Data, Objective, build_objective, smoothness_of
+from cpgt.configuration.network import Network
+from cpgt.theory.quadratics import hessians
+from cpgt.wire.arrays import Floats
+
+STARTS, STEPS = 16, 50
+STEEPEST = {"logistic": 1.0, "softmax": math.sqrt(2.0)}
+Maker: TypeAlias = Callable[[Data], Objective]
+
+
+class Shifted:
+    """f(x) + <v, x>."""
+
+    def __init__(self, objective: Objective, v: Floats) -> None:
+        self.dimension = objective.dimension
+        self._objective, self._v = objective, v
+
+    def gradient(self, x: Floats) -> Floats:
+        return self._objective.gradient(x) + self._v
+
+
+@dataclass(frozen=True, eq=False)
+class Pair:
+    """What an agent's problem may be, and v = grad second - grad first at 0."""
+
+    first: Objective
+    second: Objective
+    v: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class Divergence:
+    """How the states of a pair come apart: (K, d, d) matrices that take v to Dx(k) / t_x and Dy(k) / t_y."""
+
+    x: Floats
+    y: Floats
+
+    def loss(self, v: Floats) -> float:
+        """The exact privacy loss of the pair with this v."""
+        return float(np.abs(self.x @ v).sum() + np.abs(self.y @ v).sum())
+
+    def worst(self, delta: float, rng: np.random.Generator) -> Floats:
+        """A v of length delta that loses much: ascent on a convex function, from several starts."""
+        both, d = np.concatenate([self.x, self.y]), self.x.shape[-1]
+        starts = [np.ones(d), *rng.choice([-1.0, 1.0], (STARTS - 1, d))]
+        found = [_ascend(both, start) for start in starts]
+        best: Floats = delta * max(found, key=self.loss)
+        return best
+
+
+def _ascend(matrices: Floats, v: Floats) -> Floats:
+    for _ in range(STEPS):
+        uphill = np.einsum("kij,ki->j", matrices, np.sign(matrices @ v))
+        length = np.linalg.norm(uphill)
+        v = uphill / length if length else v
+    return v / np.linalg.norm(v)
+
+
+def divergence(objective: Objective, alpha: float, scales: Floats) -> Divergence | None:
+    """For scales of shape (K, 2); None where f is not quadratic, or a channel has no noise."""
+    if not (scales > 0).all():
+        return None
+    try:
+        H = hessians([objective])[0]
+    except ValueError:
+        return None
+    x, y, before = [np.zeros_like(H)], [np.eye(len(H))], np.zeros_like(H)
+    for _ in range(len(scales) - 1):
+        after = -alpha * y[-1]
+        y.append(H @ (after - before))
+        x.append(after)
+        before = after
+    return Divergence(np.stack(x) / scales[:, :1, None], np.stack(y) / scales[:, 1:, None])
+
+
+def function_pair(
+    objective: Objective, known: Divergence | None, delta: float, rng: np.random.Generator
+) -> Pair:
+    d = objective.dimension
+    v = known.worst(delta, rng) if known else np.full(d, delta / np.sqrt(d))
+    return Pair(objective, Shifted(objective, v), v)
+
+
+def record_pair(
+    network: Network, data: Data, delta: float, smoothness: float, rng: np.random.Generator
+) -> Pair:
+    """The record whose change tells most, changed as far as delta and L allow."""
+    kind, options = network.objective.kind, network.objective.options
+    make: Maker = partial(build_objective, kind, options)
+    first = make(data)
+    if kind in STEEPEST:
+        others = _other_rows(data, delta / (STEEPEST[kind] * options.get("scale", 1.0)))
+    elif "b" in data:
+        others = _other_numbers(make, data, delta)
+    else:
+        raise InputError(
+            "record adjacency is audited by changing a label's row of A, or an entry of b"
+        )
+    zero = np.zeros(first.dimension)
+    smooth = [f for f in map(make, others) if (smoothness_of(f) or 0.0) <= smoothness * (1 + 1e-9)]
+    pairs = [Pair(first, second, _gap(first, second, zero)) for second in smooth]
+    best = max(pairs, key=lambda pair: float(np.abs(pair.v).sum()), default=None)
+    if best is None:
+        raise InputError(
+            f"record adjacency: no record can be changed so that the gradient changes by at most {delta:g} "
+            f"and L stays within {smoothness:g}; choose another --delta or --smoothness"
+        )
+    for x in rng.normal(size=(8, first.dimension)):
+        if np.linalg.norm(_gap(first, best.second, x)) > delta * (1 + 1e-9):
+            raise InputError("changing a record changes the gradient by more than delta somewhere")
+    return best
+
+
+def _other_numbers(make: Maker, data: Data, delta: float) -> Iterator[Data]:
+    """Each entry of b changed so far that the gradient at 0 changes by delta."""
+    first = make(data)
+    zero = np.zeros(first.dimension)
+    for record in range(len(data["b"])):
+        unit = float(np.linalg.norm(_gap(first, make(_changed(data, record, 1.0)), zero)))
+        if unit > 0:
+            yield _changed(data, record, delta / unit)
+
+
+def _other_rows(data: Data, allowed: float) -> Iterator[Data]:
+    """Each row a of A replaced by -c a, as long as both together are no longer than is allowed."""
+    rows = np.array(data["A"], dtype=np.float64)
+    for record, length in enumerate(np.linalg.norm(rows, axis=1)):
+        if 0 < length <= allowed:
+            changed = rows.copy()
+            changed[record] *= 1 - allowed / length
+            yield {**data, "A": changed}
+
+
+def _changed(data: Data, record: int, by: float) -> Data:
+    b = np.array(data["b"], dtype=np.float64)
+    b[record] += by
+    return {**data, "b": b}
+
+
+def _gap(first: Objective, second: Objective, x: Floats) -> Floats:
+    return second.gradient(x) - first.gradient(x)

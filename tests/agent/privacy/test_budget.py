@@ -1,0 +1,328 @@
+"""Who decides about a budget, what it is computed from, and that it is never exceeded."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import cpgt
+from cpgt.agent.algorithms import CPGT, Algorithm
+from cpgt.agent.compressors import Identity
+from cpgt.agent.errors import BudgetError, DataError, InputError
+from cpgt.agent.objectives import LeastSquares, Objective, rounding_of
+from cpgt.agent.privacy.account import Account, epsilon_after
+from cpgt.agent.privacy.budget import ROUNDING, Claims, Spending, open_account
+from cpgt.agent.privacy.noise import GRID, LaplaceNoise
+from cpgt.agent.privacy.privacy_log import PrivacyLog
+from tests.agent.problems import COMPRESSIONS, Array, Quadratics, make_network
+
+ALGORITHM = CPGT(0.1, 1.0, Identity(), LaplaceNoise((3.0, 2.0), 0.95))
+SQUARES = LeastSquares(np.diag([1.0, 2.0, 3.0]), np.zeros(3), scale=0.05)  # L = 2 * 0.05 * 9
+CLAIMS = Claims(delta=1.0, magnitude=1e-3)  # so small that rounding is next to nothing
+UNROUNDED = Claims(delta=1.0)
+
+
+class Unknown:
+    """An objective of somebody's own, which does not know its L."""
+
+    dimension = 3
+
+    def gradient(self, x: Array) -> Array:
+        return 0.5 * x
+
+
+def opened(
+    claims: Claims, objective: Objective = SQUARES, algorithm: Algorithm[Any, Any] = ALGORITHM
+) -> Spending:
+    spending = open_account(claims, algorithm, objective)
+    assert spending is not None
+    return spending
+
+
+# --- whose word counts ----------------------------------------------------------------------------
+
+NETWORK = Claims(epsilon=2.0, delta=1.0, adjacency="function", smoothness=5.0, magnitude=100.0)
+
+
+def test_what_the_owner_does_not_say_the_network_says() -> None:
+    assert Claims().before(NETWORK) == NETWORK
+    own = Claims(delta=3.0, adjacency="record").before(NETWORK)
+    assert own == replace(NETWORK, delta=3.0, adjacency="record")
+    assert Claims().before(Claims()) == Claims()
+
+
+@pytest.mark.parametrize(
+    ("own", "networks", "holds"), [(1.0, 2.0, 1.0), (2.0, 1.0, 1.0), (1.0, None, 1.0)]
+)
+def test_the_smaller_budget_holds(own: float, networks: float | None, holds: float) -> None:
+    merged = Claims(epsilon=own, delta=1.0, magnitude=1.0).before(
+        replace(NETWORK, epsilon=networks)
+    )
+    assert merged.epsilon == holds
+
+
+claims = st.builds(
+    Claims,
+    epsilon=st.none() | st.floats(0.5, 3.0),
+    delta=st.floats(0.01, 3.0),
+    adjacency=st.none() | st.sampled_from(["function", "record"]),
+    smoothness=st.none() | st.floats(0.9, 5.0),
+    magnitude=st.none() | st.floats(1.0, 1e6),
+    rounding=st.none() | st.floats(1e-16, 1e-9),
+)
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.floats(0.5, 3.0), st.floats(0.1, 2.0), claims)
+def test_nothing_a_network_claims_lets_an_owners_budget_last_longer(
+    epsilon: float, delta: float, networks: Claims
+) -> None:
+    own = Claims(epsilon=epsilon, delta=delta, magnitude=100.0)
+    alone, merged = (_lasts(c) for c in (own.before(Claims()), own.before(networks)))
+    assert merged <= alone
+
+
+def _lasts(claims: Claims) -> int:
+    try:
+        return opened(claims).look(200)
+    except BudgetError:
+        return 0
+
+
+def test_a_plan_with_claims_that_do_not_exist() -> None:
+    with pytest.raises(InputError, match="privacy"):
+        Claims.of({"epsilonn": 1.0})
+
+
+# --- what it is computed from ---------------------------------------------------------------------
+
+
+def test_the_terms() -> None:
+    terms = opened(replace(CLAIMS, magnitude=1e3, rounding=2.0**-45)).terms
+    assert terms.smoothness == pytest.approx(0.9)
+    assert (terms.alpha, terms.delta, terms.s_x, terms.s_y, terms.q) == (0.1, 1.0, 3.0, 2.0, 0.95)
+    assert (terms.dimension, terms.adjacency, terms.grid) == (3, "function", GRID)
+    assert terms.floor == ALGORITHM.noise.lowest
+    assert terms.rounding == pytest.approx(1e3 * 2.0**-53 * (4 * 2**8 + 4 + 2 * 0.1))
+    assert opened(replace(CLAIMS, magnitude=1e3)).terms.rounding > 4e3 * ROUNDING
+
+
+def test_l_of_the_data_is_not_told_and_a_claimed_one_is() -> None:
+    assert not opened(CLAIMS).public
+    assert opened(replace(CLAIMS, smoothness=2.0)).public
+    assert opened(replace(CLAIMS, smoothness=2.0)).terms.smoothness == 2.0
+    assert opened(replace(CLAIMS, smoothness=0.5), Unknown()).terms.smoothness == 0.5
+
+
+def test_a_claim_that_the_objective_knows_to_be_false() -> None:
+    with pytest.raises(
+        DataError, match=r"smoothness 0.8 is too small: the gradient has L = 0.9"
+    ) as caught:
+        opened(replace(CLAIMS, smoothness=0.8))
+    assert caught.value.told == "its data cannot be used; its own log says why", (
+        "L is not for others"
+    )
+
+
+def test_a_gradient_that_is_rounded_more_than_is_claimed() -> None:
+    own = rounding_of(SQUARES, 10.0)
+    assert own is not None
+    opened(replace(CLAIMS, magnitude=10.0, rounding=own / 10))
+    with pytest.raises(DataError, match=r"claim a privacy\.rounding of at least") as caught:
+        opened(replace(CLAIMS, magnitude=10.0, rounding=0.99 * own / 10))
+    enough = float(str(caught.value).split()[-1])
+    opened(replace(CLAIMS, magnitude=10.0, rounding=enough))
+    assert caught.value.told == "its data cannot be used; its own log says why"
+    opened(
+        replace(CLAIMS, smoothness=0.5, rounding=1e-300), Unknown()
+    )  # a claim that nobody can check
+
+
+def test_an_l_that_is_no_number_is_not_told() -> None:
+    class Steep(Unknown):
+        smoothness = np.inf
+
+    with pytest.raises(DataError, match="L is inf"):
+        opened(CLAIMS, Steep())
+
+
+SILENT = CPGT(0.1, 1.0, Identity(), LaplaceNoise((0.0, 2.0), 0.95))
+
+
+@pytest.mark.parametrize(
+    ("claims", "objective", "algorithm", "words"),
+    [
+        (Claims(), SQUARES, ALGORITHM, "delta"),
+        (CLAIMS, Unknown(), ALGORITHM, "L, which this objective does not know"),
+        (CLAIMS, SQUARES, SILENT, "noise"),
+        (replace(CLAIMS, adjacency="record"), SQUARES, ALGORITHM, "an L that holds for all data"),
+        (Claims(magnitude=1.0), SQUARES, ALGORITHM, "delta"),
+    ],
+)
+def test_an_account_that_cannot_be_is_missed_only_by_a_budget(
+    claims: Claims, objective: Objective, algorithm: CPGT, words: str
+) -> None:
+    assert open_account(claims, algorithm, objective) is None
+    with pytest.raises(InputError, match=f"a privacy budget needs {words}"):
+        open_account(replace(claims, epsilon=1.0), algorithm, objective)
+
+
+def test_a_budget_counts_rounding() -> None:
+    assert opened(UNROUNDED).terms.rounding == 0.0, (
+        "without a budget, epsilon may be that of exact arithmetic"
+    )
+    with pytest.raises(InputError, match=r"a privacy budget needs a bound on \|x\| and \|y\|"):
+        opened(replace(UNROUNDED, epsilon=1.0))
+
+
+def test_smoothness_of_least_squares() -> None:
+    rng = np.random.default_rng(0)
+    for shape in ((4, 7), (7, 4), (1, 1)):
+        A = rng.normal(size=shape)
+        wanted = 2 * 0.3 * np.linalg.norm(A, 2) ** 2
+        assert LeastSquares(A, np.zeros(shape[0]), 0.3).smoothness == pytest.approx(
+            wanted, rel=1e-12
+        )
+
+
+# --- never exceeded -------------------------------------------------------------------------------
+
+
+@settings(deadline=None)
+@given(st.floats(0.01, 5.0), st.sampled_from(["function", "record"]), st.integers(1, 700))
+def test_the_last_round_is_the_last_that_fits(epsilon: float, adjacency: Any, until: int) -> None:
+    told = replace(CLAIMS, smoothness=1.0, adjacency=adjacency)
+    try:
+        spending = opened(replace(told, epsilon=epsilon))
+    except BudgetError:
+        assert epsilon_after(opened(told).terms, 1).sound > epsilon
+        return
+    rounds = spending.look(until)
+    assert 1 <= rounds <= until
+    assert epsilon_after(spending.terms, rounds).sound <= epsilon * (1 + 1e-9)
+    if rounds < until:
+        assert spending.limit == rounds
+        assert epsilon_after(spending.terms, rounds + 1).sound > epsilon * (1 - 1e-9)
+
+
+def test_looking_in_steps_is_looking_once() -> None:
+    steps, once = (opened(replace(CLAIMS, epsilon=2.2)) for _ in range(2))
+    assert [steps.look(until) for until in (1, 5, 300, 300, 2000)][-1] == once.look(2000)
+    assert steps.take(steps.look(300)) == once.take(once.look(300))
+
+
+def test_what_is_taken_is_the_account_of_each_round_once() -> None:
+    spending = opened(CLAIMS)
+    account, wanted = Account(spending.terms), []
+    for _ in range(30):
+        account = account.after_next()
+        wanted.append(account.epsilon)
+    taken = [*spending.take(10), *spending.take(10), *spending.take(11), *spending.take(30)]
+    assert len(taken) == 30
+    assert np.array(taken) == pytest.approx(np.array(wanted), rel=1e-12)
+    assert spending.spent == taken[-1]
+
+
+def test_a_refusal_names_round_epsilon_and_budget() -> None:
+    budget = 0.95 * epsilon_after(opened(CLAIMS).terms, 500).sound
+    spending = opened(replace(CLAIMS, epsilon=budget))
+    limit = spending.look(500)
+    assert 0 < limit < 500
+    spent = epsilon_after(spending.terms, limit).sound
+    assert f"round {limit} was granted" in str(spending.refusal())
+    assert f"(epsilon: {budget:g})" in str(spending.refusal()), (
+        "L is the data's own, so no word of it"
+    )
+    claimed = opened(replace(CLAIMS, epsilon=budget, smoothness=spending.terms.smoothness))
+    assert claimed.look(500) == limit
+    assert f"(epsilon: {spent:.6g} of {budget:g})" in str(claimed.refusal())
+    assert spending.refusal().exit_code == 5
+
+
+def test_states_beyond_the_magnitude_are_not_sent() -> None:
+    spending = opened(replace(CLAIMS, magnitude=10.0))
+    spending.check(np.array([[10.0, -10.0], [0.0, 1.0]]))
+    for bad in (10.1, -11.0, np.nan, np.inf):
+        with pytest.raises(BudgetError, match="magnitude 10"):
+            spending.check(np.array([[0.0, bad], [0.0, 1.0]]))
+    spending.check(np.full((2, 1000), 10.0))  # the norm is larger, and does not matter
+    with pytest.raises(BudgetError):
+        spending.check(np.array([[1e300, 0.0], [0.0, 0.0]]))
+    opened(UNROUNDED).check(np.array([1e300]))
+
+
+def test_rounding_costs_more_the_smaller_the_noise() -> None:
+    plain, rounded = opened(UNROUNDED), opened(replace(CLAIMS, magnitude=1e3))
+    extra = [
+        epsilon_after(rounded.terms, k).sound - epsilon_after(plain.terms, k).sound
+        for k in (50, 250, 500)
+    ]
+    assert 0 < 1e3 * extra[0] < extra[1] < extra[2] / 1e3
+
+
+# --- inside one process ---------------------------------------------------------------------------
+
+
+def test_a_run_inside_one_process_ends_with_the_first_budget() -> None:
+    problem = Quadratics(4, rows=3, dimension=3, scale=0.05, seed=1)
+    table = {"epsilon": 2.06, "delta": 1.0, "magnitude": 1e3}
+    budget = Claims(epsilon=2.06, delta=1.0, magnitude=1e3)
+    network = make_network(COMPRESSIONS["identity"], {"kind": "ring", "agents": 4}, privacy=table)
+    lasts = [opened(budget, f, network.algorithm_of(1)).look(500) for f in problem.objectives]
+    shortest = min(lasts)
+    assert 1 < shortest < 500
+    assert cpgt.run(network, problem.objectives, rounds=500, seed=1).rounds == shortest
+    assert cpgt.run(network, problem.objectives, rounds=shortest - 1, seed=1).rounds == shortest - 1
+
+
+def test_a_run_inside_one_process_keeps_to_the_magnitude() -> None:
+    problem = Quadratics(4, rows=3, dimension=3, scale=0.05, seed=1)
+    network = make_network(
+        COMPRESSIONS["identity"],
+        {"kind": "ring", "agents": 4},
+        privacy={"delta": 1.0, "magnitude": 1e-3},
+    )
+    with pytest.raises(BudgetError, match=r"left the magnitude 0\.001"):
+        cpgt.run(network, problem.objectives, rounds=5, seed=1)
+
+
+# --- books ----------------------------------------------------------------------------------------
+
+
+def test_books_are_for_the_owner(tmp_path: Path) -> None:
+    spending = opened(replace(CLAIMS, epsilon=3.0))
+    books = PrivacyLog(tmp_path / "own", spending)
+    books.write(0, spending.take(3))
+    books.write(3, spending.take(5))
+    books.close()
+    rows = (tmp_path / "own" / "epsilon.csv").read_text().splitlines()
+    assert rows[0] == "round,paper,sound"
+    assert [int(row.split(",")[0]) for row in rows[1:]] == [0, 1, 2, 3, 4]
+    said = json.loads((tmp_path / "own" / "privacy.json").read_text())
+    assert float(rows[-1].split(",")[2]) == said["epsilon"]["sound"] == spending.spent.sound
+    assert float(rows[-1].split(",")[1]) == said["epsilon"]["paper"] < said["epsilon"]["sound"]
+    assert (said["rounds"], said["budget"], said["smoothness_is"]) == (
+        5,
+        3.0,
+        "computed from private data",
+    )
+    assert {"alpha", "delta", "smoothness", "q", "s_x", "s_y", "adjacency", "dimension"} <= set(
+        said
+    )
+    for name in ("epsilon.csv", "privacy.json"):
+        assert (tmp_path / "own" / name).stat().st_mode & 0o777 == 0o600
+
+
+def test_books_of_another_run_are_not_overwritten(tmp_path: Path) -> None:
+    (tmp_path / "epsilon.csv").write_text("mine")
+    with pytest.raises(InputError, match="cannot write") as caught:
+        PrivacyLog(tmp_path, opened(CLAIMS))
+    assert caught.value.told == "its folder cannot be used; its own log says why", (
+        "not where that is"
+    )
+    assert (tmp_path / "epsilon.csv").read_text() == "mine"

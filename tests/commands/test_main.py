@@ -1,0 +1,109 @@
+"""The command line where no network runs."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner, Result
+
+from cpgt.agent.algorithms import ALGORITHMS
+from cpgt.commands.main import main
+
+
+def call(*arguments: str) -> Result:
+    return CliRunner().invoke(main, arguments)
+
+
+def test_topology_as_text() -> None:
+    done = call("topology", "ring", "--agents", "8")
+    assert done.exit_code == 0
+    lines = done.output.splitlines()
+    assert lines[0] == "8 agents, 8 edges"
+    assert "  1: 2 8" in lines
+    assert "  0.3333 0.3333   .      .      .      .      .    0.3333" in lines
+    # W = circ(1/3, 1/3, 0, ..., 1/3): eigenvalues (1 + 2 cos(2 pi j / 8)) / 3
+    assert f"rho_w, second eigenvalue modulus of W   {(1 + np.sqrt(2)) / 3:.6f}" in lines
+    assert f"spectral radius of W - I                {4 / 3:.6f}" in lines
+    assert f"spectral gap, 1 - rho_w                 {1 - (1 + np.sqrt(2)) / 3:.6f}" in lines
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("topology", "cube"), "no graph is called 'cube'; there are paper, ring"),
+        (("topology", "ring"), "graph 'ring': missing a required argument: 'agents'"),
+        (("topology", "ring", "--agents", "0"), "a network needs at least 1 agent, not 0"),
+        (("topology", "ring", "--agents", "3", "--weights", "x"), "no weights are called 'x'"),
+        (("topology", "ring", "--agents", "3", "--option", "degree=2"), "has no option 'degree'"),
+        (
+            ("topology", "random-regular", "--agents", "5", "--option", "degree=3"),
+            "graph 'random-regular'",
+        ),
+        (("run", "nowhere"), "neither a file nor a network shipped here"),
+        (
+            ("run", "paper", "--set", "rounds=-1"),
+            "rounds: Input should be greater than or equal to 1",
+        ),
+        (("coordinator", "paper", "--seed", "1"), "give them to each agent, or use --launch"),
+        (("data", "paper", "--out", "pyproject.toml"), "is a file"),
+    ],
+)
+def test_mistakes_on_the_command_line(arguments: tuple[str, ...], words: str) -> None:
+    done = call(*arguments)
+    assert done.exit_code == 2
+    assert words in done.output
+    assert "Traceback" not in done.output
+
+
+def test_data_for_each_agent(tmp_path: Path) -> None:
+    done = call("data", "paper", "--out", str(tmp_path / "data"))
+    assert done.exit_code == 0
+    for agent in range(1, 7):
+        path = tmp_path / "data" / str(agent) / "data.npz"
+        assert f"agent {agent}: {path}" in done.output
+        with np.load(path) as data:
+            assert data["A"].shape == (6, 10)
+    assert call("data", "paper", "--out", str(tmp_path / "data")).exit_code == 1, (
+        "nothing is overwritten"
+    )
+
+
+HEAVY = (
+    "matplotlib",
+    "networkx",
+    "pydantic",
+    "rich",
+    "scipy",
+    "cpgt.topologies",
+    "cpgt.coordinator",
+)
+
+
+def test_an_agent_process_does_not_load_what_it_does_not_need() -> None:
+    """Each would cost every agent memory and start-up time."""
+    code = (
+        "import sys; from cpgt.commands.main import main\n"
+        "try: main(['agent', '1', '--coordinator', 'nonsense'])\n"
+        "except SystemExit: pass\n"
+        f"print(sorted(set({HEAVY!r}) & set(sys.modules)), 'cpgt.agent.process' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[] True"
+
+
+def test_every_algorithm_has_its_row() -> None:
+    done = CliRunner(env={"COLUMNS": "80"}).invoke(main, ["algorithms"])
+    assert done.exit_code == 0
+    assert max(map(len, done.output.splitlines())) <= 80
+    rows = dict(zip(ALGORITHMS, done.output.split("├─"), strict=True))
+    for name, family in ALGORITHMS.items():
+        words = " ".join(rows[name].replace("│", " ").split())
+        assert name in words
+        assert family.source in words
+        assert ("private NO" in words) == (not family.adds_noise)
+        assert all(option in words for option in ("alpha", *family.options))
+    assert "damping_x" in rows["compressed-gradient-tracking"]

@@ -1,0 +1,178 @@
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pytest
+
+from cpgt.agent.objectives import Objective
+from cpgt.configuration.data import build_objectives
+from cpgt.configuration.network import Network, NetworkError, load_network, parse_network
+from cpgt.results.optimum import solve
+from cpgt.results.traffic import ALL_LAYERS
+from cpgt.runs.in_process import run
+from cpgt.studies.bandwidth.break_even import Step
+from cpgt.studies.bandwidth.contenders import (
+    GAMMAS,
+    STEPS,
+    UNCOMPRESSED,
+    contenders,
+    parse_compressor,
+    tuned,
+)
+from cpgt.studies.bandwidth.measure import Measured
+from cpgt.studies.bandwidth.report import Findings, saving, sentences
+
+
+@pytest.fixture
+def network() -> Network:
+    sizes = ["synthetic.dimension=20", "rounds=200"]
+    return load_network(
+        "quadratic", [*sizes, "synthetic.heterogeneity=0.1", "synthetic.condition=2"]
+    )
+
+
+def test_a_network_meets_the_compressors_asked_for_and_itself_uncompressed(
+    network: Network,
+) -> None:
+    found = contenders(network, "top-k:k=2,quantize:bits=2")
+    assert [c.label for c in found] == [
+        "quantize:bits=4",
+        "top-k:k=2",
+        "quantize:bits=2",
+        UNCOMPRESSED,
+    ]
+    assert [c.network.compressor.kind for c in found] == [
+        "quantize",
+        "top-k",
+        "quantize",
+        "identity",
+    ]
+    assert all(c.network.algorithm == network.algorithm for c in found)
+    assert {c.network.synthetic for c in found} == {network.synthetic}
+
+
+def test_a_compressor_is_not_run_twice(network: Network) -> None:
+    assert len(contenders(network, "quantize:bits=4,quantize:bits=4")) == 2
+
+
+def test_options_of_a_compressor_are_typed() -> None:
+    choice = parse_compressor("top-k:k=2:values=float16")
+    assert (choice.kind, choice.options) == ("top-k", {"k": 2, "values": "float16"})
+
+
+@pytest.mark.parametrize(
+    ("specs", "problem"),
+    [
+        ("zip:level=9", "compressor.kind: 'zip' is not known"),
+        ("top-k:k=0", "k must be at least 1"),
+        ("top-k:k=99", "more than the dimension"),
+        ("top-k:k", "must look like KIND:OPTION=VALUE"),
+        ("top-k:size=3", "size"),
+    ],
+)
+def test_a_compressor_that_there_is_not(network: Network, specs: str, problem: str) -> None:
+    with pytest.raises(NetworkError, match=problem) as caught:
+        contenders(network, specs)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_network_that_sends_everything_has_nothing_to_compare() -> None:
+    plain = load_network("quadratic", ["compressor.kind=identity"])
+    with pytest.raises(NetworkError, match="leaves nothing to compare"):
+        contenders(plain, None)
+
+
+def test_the_uncompressed_network_gets_the_setting_that_needs_fewest_rounds(
+    network: Network,
+) -> None:
+    objectives = build_objectives(network, {})
+    plain = contenders(network, None)[-1].network
+    rounds = rounds_to(tuned(plain, objectives, 1e-3, seed=1), objectives)
+    assert rounds is not None
+    for gamma, step in product(GAMMAS, STEPS[::2]):
+        settings = {
+            **plain.algorithm.model_dump(),
+            "alpha": plain.algorithm.alpha * step,
+            "gamma": gamma,
+        }
+        needed = rounds_to(
+            parse_network({**plain.model_dump(exclude_none=True), "algorithm": settings}),
+            objectives,
+        )
+        assert needed is None or needed >= rounds
+
+
+def rounds_to(network: Network, objectives: list[Objective]) -> int | None:
+    """To a thousandth of the first distance from the optimum."""
+    x = run(network, objectives, seed=1, rounds=200).x
+    distance = np.linalg.norm(x - solve(objectives), axis=(1, 2))
+    reached = np.flatnonzero(distance <= 1e-3 * distance[0])
+    return int(reached[0]) if len(reached) else None
+
+
+def test_no_step_size_is_good_enough_for_one_round(network: Network) -> None:
+    plain = contenders(network, None)[-1].network.model_copy(update={"rounds": 1})
+    with pytest.raises(NetworkError, match="allow more --rounds"):
+        tuned(plain, build_objectives(network, {}), 1e-6, seed=1)
+
+
+# --- what is said about what was measured ----------------------------------------------------------
+
+
+def measured(label: str, rounds: int | None, size: float) -> Measured:
+    sizes: dict[str, float | None] = dict.fromkeys(ALL_LAYERS, size)
+    total: dict[str, float | None] = dict.fromkeys(
+        ALL_LAYERS, None if rounds is None else size * rounds
+    )
+    return Measured(
+        label, 0.1, 0.5, np.geomspace(1, 1e-7, 101), rounds, sizes, total, np.arange(101.0), []
+    )
+
+
+def findings(*rows: Measured, steps: tuple[Step, ...] = ()) -> Findings:
+    return Findings(1e-6, 10, rows, tuned=False, steps=steps)
+
+
+def test_a_compressor_that_pays() -> None:
+    found = findings(measured("top-k:k=1", 100, 10.0), measured(UNCOMPRESSED, 50, 80.0))
+    assert saving(found, found.measured[0], "per_round", "tcp") == 8.0
+    assert sentences(found) == [
+        "top-k:k=1 pays: 4.0 times fewer bytes through TCP to 1e-06, 4.0 times fewer with headers"
+    ]
+
+
+def test_a_compressor_that_does_not_pay_and_from_where_on_it_would() -> None:
+    rows = measured("top-k:k=1", 100, 50.0), measured(UNCOMPRESSED, 50, 80.0)
+    found = findings(*rows, steps=(Step(20, 60.0, 110.0), Step(40, 70.0, 170.0)))
+    first, second = sentences(found)
+    assert first == (
+        "top-k:k=1 does not pay at d = 10: to 1e-06, 1.25 times the bytes of the uncompressed network "
+        "through TCP, 1.25 times with headers"
+    )
+    assert second == (
+        "top-k:k=1 would pay from about d = 40, if it needs 2.00 times the rounds there, too, as at d = 10 "
+        "(measured at d = 20, 40, on synthetic quadratics)"
+    )
+
+
+def test_fewer_headers_alone_do_not_pay() -> None:
+    """How many segments the kernel makes of the same bytes is partly chance."""
+    ours, plain = measured("top-k:k=10", 50, 81.0), measured(UNCOMPRESSED, 50, 80.0)
+    plain.to_target["link"] = 1.03 * 50 * 81.0
+    assert "does not pay at d = 10" in sentences(findings(ours, plain))[0]
+
+
+def test_a_compressor_that_never_pays() -> None:
+    rows = measured("top-k:k=1", 100, 50.0), measured(UNCOMPRESSED, 50, 80.0)
+    assert (
+        "would not pay either up to d = 20"
+        in sentences(findings(*rows, steps=(Step(20, 60.0, 110.0),)))[-1]
+    )
+
+
+def test_no_verdict_without_arrival() -> None:
+    found = findings(measured("sign", None, 10.0), measured(UNCOMPRESSED, 50, 80.0))
+    assert sentences(found) == [
+        "sign: no verdict, since sign did not get to 1e-06; give more --rounds"
+    ]

@@ -1,0 +1,10 @@
+"""Types of numpy arrays that all rooms use."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats: TypeAlias = NDArray[np.float64]
