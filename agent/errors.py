@@ -1,8 +1,10 @@
 """What makes an agent leave, each with the exit code of its process."""
 
+from cpgt.process import exit_codes
+
 
 class AgentError(Exception):
-    exit_code = 1
+    exit_code = exit_codes.FAILED
 
     @property
     def told(self) -> str:
@@ -13,7 +15,7 @@ class AgentError(Exception):
 class InputError(AgentError, ValueError):
     """What the agent was given (data, objective, parameters) cannot be used."""
 
-    exit_code = 2
+    exit_code = exit_codes.BAD_INPUT
 
 
 class DataError(InputError):
@@ -41,16 +43,16 @@ class FolderError(DataError):
 class PeerError(AgentError):
     """A neighbour or the coordinator is silent, unreachable, refuses, or says what it must not."""
 
-    exit_code = 3
+    exit_code = exit_codes.PEER_FAILED
 
 
 class BudgetError(AgentError):
     """Another round would spend more privacy than there is."""
 
-    exit_code = 5
+    exit_code = exit_codes.OUT_OF_BUDGET
 
 
 class DivergedError(AgentError):
     """The state is no longer finite."""
 
-    exit_code = 4
+    exit_code = exit_codes.DIVERGED

@@ -25,6 +25,14 @@ from cpgt.agent.privacy.privacy_log import PrivacyLog
 from cpgt.agent.privacy.randomness import Randomness
 from cpgt.agent.trace import Trace
 from cpgt.agent.tuning import tune_process
+from cpgt.process.exit_codes import FAILED, INTERRUPTED
+from cpgt.process.timing import (
+    NOTICE_SECONDS,
+    POLL_MS,
+    PULSE_SECONDS,
+    REPEAT_SECONDS,
+    WINDOWS_GRANTED,
+)
 from cpgt.wire.carriers import ZmqCarrier
 from cpgt.wire.control import ControlClient
 from cpgt.wire.errors import WireError
@@ -48,15 +56,10 @@ from cpgt.wire.messages import (
     Waiting,
 )
 
-POLL_MS = 100
-PULSE_SECONDS = 1.0
 NEIGHBOUR_GRACE = 3.0  # the coordinator, which hears everybody, may name the silent one first
-INTERRUPTED = 130
-NOTICED_SECONDS, REPEAT_SECONDS = (
-    3.0,
-    10.0,
-)  # when to say for whom one waits, and when to say it again
-LOOK_AHEAD = 3  # windows: more than a coordinator grants before it has heard of the one before
+LOOK_AHEAD = (
+    WINDOWS_GRANTED + 1
+)  # windows: more than is granted before we have reported on the one before
 
 
 @dataclass(frozen=True)
@@ -107,7 +110,7 @@ def run_agent(
             raise
         except Exception:  # a fault in somebody's objective, or in ours: the others must not wait
             # not what it says, nor of what kind it is: that may depend on data
-            control.send(Failed("an unexpected error; its own log says more", 1, shell.round))
+            control.send(Failed("an unexpected error; its own log says more", FAILED, shell.round))
             raise
         finally:
             shell.close()
@@ -137,7 +140,7 @@ class _Shell:
         self._ever_heard = False
         self._subscribed: set[int] = set()
         self._last_note = ""
-        self._next_word = NOTICED_SECONDS  # of waiting that is worth a note
+        self._next_word = NOTICE_SECONDS  # of waiting that is worth a note
         self._over = False  # whether everybody has got every message
         self._lost = False  # whether the coordinator has fallen silent
 
@@ -189,8 +192,8 @@ class _Shell:
                 participant.collect(self._idle)
             except _Left:
                 return
-            if self._next_word > NOTICED_SECONDS:
-                self._next_word = NOTICED_SECONDS
+            if self._next_word > NOTICE_SECONDS:
+                self._next_word = NOTICE_SECONDS
                 self.notify(f"going on, round {participant.round}")
             if participant.round % window == 0 or (
                 self.grant.last and participant.round == self.grant.until
@@ -302,7 +305,7 @@ class _Shell:
             return
         if silence > self.plan.patience + NEIGHBOUR_GRACE:
             raise PeerError(f"the coordinator at {coordinator} has been silent for {silence:.0f} s")
-        if self._lost is not (silence > NOTICED_SECONDS):
+        if self._lost is not (silence > NOTICE_SECONDS):
             self._lost = not self._lost
             state = f"silent (for {silence:.0f} s); waiting for it" if self._lost else "back"
             self.notify(f"the coordinator is {state}")

@@ -25,16 +25,17 @@ from cpgt.coordinator.events import (
     Send,
     Tick,
 )
-from cpgt.coordinator.session import BAD_INPUT, Phase, Session, SessionSettings
+from cpgt.coordinator.session import Phase, Session, SessionSettings
 from cpgt.coordinator.supervisor import Supervisor
 from cpgt.coordinator.traffic_log import TrafficLog
+from cpgt.process.exit_codes import BAD_INPUT
+from cpgt.process.timing import POLL_MS
 from cpgt.wire.addresses import check_plain, parse
 from cpgt.wire.control import ControlServer, Incoming
 from cpgt.wire.errors import ProtocolError, WireError
 from cpgt.wire.keys import Ring
 from cpgt.wire.messages import Failed, Finished, Hello, Ready, Report, Spent, Status
 
-POLL_MS = 100
 PROGRESS_SECONDS = 0.25
 LEAVE_SECONDS = 3.0
 FAREWELL_SECONDS = 1.0  # to hear from everybody; after a failure some may be gone for good

@@ -24,7 +24,9 @@ from cpgt.coordinator.events import (
     Send,
     Tick,
 )
-from cpgt.coordinator.wait_notices import NOTICED_SECONDS, WaitNotices
+from cpgt.coordinator.wait_notices import WaitNotices
+from cpgt.process.exit_codes import BAD_INPUT, INTERRUPTED, PEER_FAILED
+from cpgt.process.timing import NOTICE_SECONDS, PULSE_SECONDS, WINDOWS_GRANTED
 from cpgt.wire.messages import (
     Control,
     Failed,
@@ -44,11 +46,7 @@ from cpgt.wire.messages import (
     Waiting,
 )
 
-PULSE_SECONDS = 1.0
 GRACE_SECONDS = 2.0  # for the agents' last reports after a failure
-LOOK_AHEAD = 2  # windows granted at once, so that nobody idles while a window's reports come in
-
-BAD_INPUT, PEER_FAILED, INTERRUPTED = 2, 3, 130
 
 
 class Phase(Enum):
@@ -232,7 +230,7 @@ class Session:
         if other is None:
             self.phase, self.started = Phase.RUNNING, self._now
             self.dimension = message.dimension
-            self._grant_until(LOOK_AHEAD * self.settings.window)
+            self._grant_until(WINDOWS_GRANTED * self.settings.window)
         else:
             both = f"agent 1 has d = {dimensions[1]}, agent {other} has d = {dimensions[other]}"
             reason = f"the agents disagree on the dimension: {both}; all data must have the same unknowns"
@@ -426,7 +424,7 @@ class Session:
     def _late(self) -> dict[int, float]:
         """Those of whom nothing was heard for a while; if there are none, those whose messages do not reach a
         neighbour."""
-        longest = self._now - NOTICED_SECONDS
+        longest = self._now - NOTICE_SECONDS
         silent = {agent: m.heard for agent, m in self.members.items() if m.heard < longest}
         stuck = [m for m in self.members.values() if m.waiting_for and m.waiting_since < longest]
         behind = min((m.round for m in stuck), default=0)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-NOTICED_SECONDS = 3.0  # a pulse comes every second
-REPEAT_SECONDS = 10.0
+from cpgt.process.timing import REPEAT_SECONDS
 
 
 class WaitNotices:

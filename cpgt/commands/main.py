@@ -8,8 +8,7 @@ from typing import Any
 import click
 
 from cpgt.commands import catalogues, clusters, experiments, keys, privacy, running
-
-BAD_INPUT, INTERRUPTED = 2, 130
+from cpgt.process.exit_codes import BAD_INPUT, INTERRUPTED
 
 
 class _Group(click.Group):

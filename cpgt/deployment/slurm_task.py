@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from cpgt.coordinator.errors import RunError
+from cpgt.process.exit_codes import BAD_INPUT
 from cpgt.runs.endpoint_file import wait_for_endpoint
 from cpgt.wire.addresses import ANY_PORT, Endpoint, on_loopback, route_to
 
@@ -18,7 +19,6 @@ TASKS = "tasks"  # a file with the command of task i in line i
 OWN_ADDRESS, ENDPOINT = "{own address}", "{endpoint}"  # what cannot be known before the job runs
 START_SECONDS = 300.0  # tasks start together, but a busy file system may take its time
 ELSEWHERE = "192.0.2.1"  # set aside for documentation: no node has it
-BAD_INPUT = 2
 
 
 def write_tasks(commands: Sequence[Sequence[str]], folder: Path) -> None:

@@ -16,8 +16,9 @@ from rich.table import Table
 from cpgt.agent.algorithms import Limit
 from cpgt.agent.objectives import Objective
 from cpgt.configuration.network import Network
-from cpgt.coordinator.session import INTERRUPTED, Session
+from cpgt.coordinator.session import Session
 from cpgt.coordinator.traffic_log import TrafficLog
+from cpgt.process.exit_codes import INTERRUPTED
 from cpgt.results.optimum import solve
 from cpgt.results.traffic import ALL_LAYERS, HEADINGS, kernel_lines, traffic
 

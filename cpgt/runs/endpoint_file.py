@@ -6,10 +6,10 @@ import time
 from pathlib import Path
 
 from cpgt.coordinator.errors import RunError
+from cpgt.process.exit_codes import PEER_FAILED
 
 FILE = "endpoint"
 LOOK_SECONDS = 0.1
-PEER_FAILED = 3
 
 
 def publish(folder: Path, endpoint: str) -> None:

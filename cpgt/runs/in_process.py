@@ -20,7 +20,7 @@ from cpgt.agent.privacy.budget import Claims, Spending, open_account
 from cpgt.agent.privacy.randomness import Randomness, fresh_secret, seeded_secret
 from cpgt.configuration.data import build_objectives
 from cpgt.configuration.network import Network, load_network
-from cpgt.coordinator.session import LOOK_AHEAD
+from cpgt.process.timing import WINDOWS_GRANTED
 from cpgt.wire.arrays import Floats
 from cpgt.wire.carriers import MemoryCarrier
 from cpgt.wire.sizes import zmtp_size
@@ -161,7 +161,7 @@ def _play(
         tolerance = network.stop.change if last == rounds else None
         if tolerance is not None and max(p.change for p in participants) <= tolerance:
             # a network of processes has granted this much when it learns that it may stop
-            last = min(rounds, k + 1 + (LOOK_AHEAD - 1) * network.window)
+            last = min(rounds, k + 1 + (WINDOWS_GRANTED - 1) * network.window)
 
 
 def nobody_to_wait_for() -> NoReturn:

@@ -25,19 +25,15 @@ from cpgt.coordinator.events import (
     Tick,
 )
 from cpgt.coordinator.session import (
-    BAD_INPUT,
     GRACE_SECONDS,
-    INTERRUPTED,
-    LOOK_AHEAD,
-    PEER_FAILED,
-    PULSE_SECONDS,
     TABLE,
     Failure,
     Phase,
     Session,
     SessionSettings,
 )
-from cpgt.coordinator.wait_notices import REPEAT_SECONDS
+from cpgt.process.exit_codes import BAD_INPUT, INTERRUPTED, PEER_FAILED
+from cpgt.process.timing import PULSE_SECONDS, REPEAT_SECONDS, WINDOWS_GRANTED
 from cpgt.wire.messages import (
     Control,
     Failed,
@@ -277,7 +273,7 @@ def window_by_window(
 def test_two_windows_are_granted_ahead_and_the_last_may_be_short(
     rounds: int, expected: list[tuple[int, bool]]
 ) -> None:
-    assert LOOK_AHEAD == 2
+    assert WINDOWS_GRANTED == 2
     assert window_by_window(Run(rounds=rounds)) == [Grant(until, last) for until, last in expected]
 
 
