@@ -1,6 +1,7 @@
 """Contractive compressors: E|C(v) - v|^2 <= phi |v|^2 with phi < 1, row by row on the last axis.
 
-A compressor gives the form in which the vector travels (`wire.vectors`); C(v) is what that form stands for.
+A compressor returns the vector in the form in which it is sent (`wire.vectors`). C(v) is the vector
+that this form represents.
 """
 
 from __future__ import annotations
@@ -22,16 +23,16 @@ __all__ = [
 class Compressor(Protocol):
     @property
     def dithered(self) -> bool:
-        """Whether `compress` looks at its dither: numbers uniform on [0, 1), one for each coordinate."""
+        """Whether `compress` uses its dither: a number uniform on [0, 1) for each coordinate."""
 
     def check(self, dimension: int) -> None:
-        """Raise InputError where the compressor cannot work on vectors of this dimension."""
+        """Raise InputError if the compressor cannot work on vectors of this dimension."""
 
     def phi(self, dimension: int) -> float:
         """The contraction constant."""
 
     def compress(self, v: Floats, dither: Floats) -> Vectors:
-        """C(v) in the form in which it travels."""
+        """C(v) in the form in which it is sent."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,7 @@ class Identity:
     def check(self, dimension: int) -> None:
         pass
 
-    def phi(self, dimension: int) -> float:  # noqa: ARG002  # the same for all
+    def phi(self, dimension: int) -> float:  # noqa: ARG002
         return 0.0
 
     def compress(self, v: Floats, dither: Floats) -> Dense:  # noqa: ARG002

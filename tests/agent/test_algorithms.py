@@ -10,11 +10,11 @@ import pytest
 import cpgt
 from cpgt.agent.algorithms import X, Y, build_algorithm, start_point
 from cpgt.agent.algorithms.cpgt import State
-from cpgt.agent.algorithms.schemes import REFERENCE
+from cpgt.agent.algorithms.exchange import REFERENCE
 from cpgt.agent.errors import DivergedError, InputError
 from cpgt.agent.objectives import Objective
-from cpgt.agent.privacy.noise import Drawn
-from cpgt.agent.privacy.randomness import Drawer, Randomness, seeded_secret
+from cpgt.agent.privacy.noise import NoiseDraw
+from cpgt.agent.privacy.randomness import Randomness, RoundSampler, seeded_secret
 from cpgt.configuration.data import build_objectives
 from cpgt.wire.vectors import Dense, Quantized, Sparse, Vectors
 from tests.agent.problems import (
@@ -253,9 +253,11 @@ class OneOf(Randomness):
         super().__init__(secret)
         self.trial, self.trials = trial, trials
 
-    def draw(self, round_: int, shape: tuple[int, ...], drawer: Drawer) -> tuple[Drawn, Array]:
+    def draw(
+        self, round_: int, shape: tuple[int, ...], drawer: RoundSampler
+    ) -> tuple[NoiseDraw, Array]:
         noise, dither = super().draw(round_, (self.trials, *shape), drawer)
-        return Drawn(noise.z[self.trial], noise.step), dither[self.trial]
+        return NoiseDraw(noise.z[self.trial], noise.step), dither[self.trial]
 
 
 def stack_of_one(message: Vectors) -> Vectors:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from cpgt.agent.errors import InputError
 from cpgt.agent.privacy.account import (
     Account,
-    Scales,
+    PerChannel,
     Terms,
     epsilon_after,
     epsilon_forever,
@@ -214,7 +214,7 @@ def test_every_round_costs_something() -> None:
     account, before = Account(replace(EXAMPLE, q=0.9)), -1.0
     for k in range(30):
         assert account.rounds == k and account.epsilon.sound > before
-        before, account = account.epsilon.sound, account.after_next()
+        before, account = account.epsilon.sound, account.next_round()
 
 
 # --- floor, given scales, lattice, rounding -------------------------------------------------------
@@ -224,7 +224,7 @@ def test_a_floor_is_the_same_as_giving_those_scales() -> None:
     terms = replace(EXAMPLE, q=0.5, s_y=3.0, floor=1e-3)
     by_hand = Account(replace(EXAMPLE, q=0.5, s_y=3.0))
     for k in range(60):
-        by_hand = by_hand.after_next(Scales(max(0.5**k, 1e-3), max(3 * 0.5**k, 1e-3)))
+        by_hand = by_hand.next_round(PerChannel(max(0.5**k, 1e-3), max(3 * 0.5**k, 1e-3)))
     assert epsilon_after(terms, 60) == pytest.approx(tuple(by_hand.epsilon), rel=1e-12)
 
 

@@ -16,7 +16,7 @@ from cpgt.agent.compressors import Identity
 from cpgt.agent.errors import BudgetError, DataError, InputError
 from cpgt.agent.objectives import LeastSquares, Objective, rounding_of
 from cpgt.agent.privacy.account import Account, epsilon_after
-from cpgt.agent.privacy.budget import ROUNDING, Claims, Spending, open_account
+from cpgt.agent.privacy.budget import DEFAULT_ROUNDING, Claims, Spending, open_account
 from cpgt.agent.privacy.noise import GRID, LaplaceNoise
 from cpgt.agent.privacy.privacy_log import PrivacyLog
 from tests.agent.problems import COMPRESSIONS, Array, Quadratics, make_network
@@ -50,17 +50,17 @@ NETWORK = Claims(epsilon=2.0, delta=1.0, adjacency="function", smoothness=5.0, m
 
 
 def test_what_the_owner_does_not_say_the_network_says() -> None:
-    assert Claims().before(NETWORK) == NETWORK
-    own = Claims(delta=3.0, adjacency="record").before(NETWORK)
+    assert Claims().overriding(NETWORK) == NETWORK
+    own = Claims(delta=3.0, adjacency="record").overriding(NETWORK)
     assert own == replace(NETWORK, delta=3.0, adjacency="record")
-    assert Claims().before(Claims()) == Claims()
+    assert Claims().overriding(Claims()) == Claims()
 
 
 @pytest.mark.parametrize(
     ("own", "networks", "holds"), [(1.0, 2.0, 1.0), (2.0, 1.0, 1.0), (1.0, None, 1.0)]
 )
 def test_the_smaller_budget_holds(own: float, networks: float | None, holds: float) -> None:
-    merged = Claims(epsilon=own, delta=1.0, magnitude=1.0).before(
+    merged = Claims(epsilon=own, delta=1.0, magnitude=1.0).overriding(
         replace(NETWORK, epsilon=networks)
     )
     assert merged.epsilon == holds
@@ -83,13 +83,13 @@ def test_nothing_a_network_claims_lets_an_owners_budget_last_longer(
     epsilon: float, delta: float, networks: Claims
 ) -> None:
     own = Claims(epsilon=epsilon, delta=delta, magnitude=100.0)
-    alone, merged = (_lasts(c) for c in (own.before(Claims()), own.before(networks)))
+    alone, merged = (_lasts(c) for c in (own.overriding(Claims()), own.overriding(networks)))
     assert merged <= alone
 
 
 def _lasts(claims: Claims) -> int:
     try:
-        return opened(claims).look(200)
+        return opened(claims).affordable(200)
     except BudgetError:
         return 0
 
@@ -107,9 +107,9 @@ def test_the_terms() -> None:
     assert terms.smoothness == pytest.approx(0.9)
     assert (terms.alpha, terms.delta, terms.s_x, terms.s_y, terms.q) == (0.1, 1.0, 3.0, 2.0, 0.95)
     assert (terms.dimension, terms.adjacency, terms.grid) == (3, "function", GRID)
-    assert terms.floor == ALGORITHM.noise.lowest
+    assert terms.floor == ALGORITHM.noise.effective_floor
     assert terms.rounding == pytest.approx(1e3 * 2.0**-53 * (4 * 2**8 + 4 + 2 * 0.1))
-    assert opened(replace(CLAIMS, magnitude=1e3)).terms.rounding > 4e3 * ROUNDING
+    assert opened(replace(CLAIMS, magnitude=1e3)).terms.rounding > 4e3 * DEFAULT_ROUNDING
 
 
 def test_l_of_the_data_is_not_told_and_a_claimed_one_is() -> None:
@@ -160,7 +160,12 @@ SILENT = CPGT(0.1, 1.0, Identity(), LaplaceNoise((0.0, 2.0), 0.95))
         (Claims(), SQUARES, ALGORITHM, "delta"),
         (CLAIMS, Unknown(), ALGORITHM, "L, which this objective does not know"),
         (CLAIMS, SQUARES, SILENT, "noise"),
-        (replace(CLAIMS, adjacency="record"), SQUARES, ALGORITHM, "an L that holds for all data"),
+        (
+            replace(CLAIMS, adjacency="record"),
+            SQUARES,
+            ALGORITHM,
+            "an L that holds for every",
+        ),
         (Claims(magnitude=1.0), SQUARES, ALGORITHM, "delta"),
     ],
 )
@@ -202,7 +207,7 @@ def test_the_last_round_is_the_last_that_fits(epsilon: float, adjacency: Any, un
     except BudgetError:
         assert epsilon_after(opened(told).terms, 1).sound > epsilon
         return
-    rounds = spending.look(until)
+    rounds = spending.affordable(until)
     assert 1 <= rounds <= until
     assert epsilon_after(spending.terms, rounds).sound <= epsilon * (1 + 1e-9)
     if rounds < until:
@@ -212,17 +217,19 @@ def test_the_last_round_is_the_last_that_fits(epsilon: float, adjacency: Any, un
 
 def test_looking_in_steps_is_looking_once() -> None:
     steps, once = (opened(replace(CLAIMS, epsilon=2.2)) for _ in range(2))
-    assert [steps.look(until) for until in (1, 5, 300, 300, 2000)][-1] == once.look(2000)
-    assert steps.take(steps.look(300)) == once.take(once.look(300))
+    assert [steps.affordable(until) for until in (1, 5, 300, 300, 2000)][-1] == once.affordable(
+        2000
+    )
+    assert steps.spend_until(steps.affordable(300)) == once.spend_until(once.affordable(300))
 
 
 def test_what_is_taken_is_the_account_of_each_round_once() -> None:
     spending = opened(CLAIMS)
     account, wanted = Account(spending.terms), []
     for _ in range(30):
-        account = account.after_next()
+        account = account.next_round()
         wanted.append(account.epsilon)
-    taken = [*spending.take(10), *spending.take(10), *spending.take(11), *spending.take(30)]
+    taken = [epsilon for until in (10, 10, 11, 30) for epsilon in spending.spend_until(until)]
     assert len(taken) == 30
     assert np.array(taken) == pytest.approx(np.array(wanted), rel=1e-12)
     assert spending.spent == taken[-1]
@@ -231,7 +238,7 @@ def test_what_is_taken_is_the_account_of_each_round_once() -> None:
 def test_a_refusal_names_round_epsilon_and_budget() -> None:
     budget = 0.95 * epsilon_after(opened(CLAIMS).terms, 500).sound
     spending = opened(replace(CLAIMS, epsilon=budget))
-    limit = spending.look(500)
+    limit = spending.affordable(500)
     assert 0 < limit < 500
     spent = epsilon_after(spending.terms, limit).sound
     assert f"round {limit} was granted" in str(spending.refusal())
@@ -239,21 +246,21 @@ def test_a_refusal_names_round_epsilon_and_budget() -> None:
         "L is the data's own, so no word of it"
     )
     claimed = opened(replace(CLAIMS, epsilon=budget, smoothness=spending.terms.smoothness))
-    assert claimed.look(500) == limit
+    assert claimed.affordable(500) == limit
     assert f"(epsilon: {spent:.6g} of {budget:g})" in str(claimed.refusal())
     assert spending.refusal().exit_code == 5
 
 
 def test_states_beyond_the_magnitude_are_not_sent() -> None:
     spending = opened(replace(CLAIMS, magnitude=10.0))
-    spending.check(np.array([[10.0, -10.0], [0.0, 1.0]]))
+    spending.check_magnitude(np.array([[10.0, -10.0], [0.0, 1.0]]))
     for bad in (10.1, -11.0, np.nan, np.inf):
-        with pytest.raises(BudgetError, match="magnitude 10"):
-            spending.check(np.array([[0.0, bad], [0.0, 1.0]]))
-    spending.check(np.full((2, 1000), 10.0))  # the norm is larger, and does not matter
+        with pytest.raises(BudgetError, match="magnitude = 10"):
+            spending.check_magnitude(np.array([[0.0, bad], [0.0, 1.0]]))
+    spending.check_magnitude(np.full((2, 1000), 10.0))  # the norm is larger, and does not matter
     with pytest.raises(BudgetError):
-        spending.check(np.array([[1e300, 0.0], [0.0, 0.0]]))
-    opened(UNROUNDED).check(np.array([1e300]))
+        spending.check_magnitude(np.array([[1e300, 0.0], [0.0, 0.0]]))
+    opened(UNROUNDED).check_magnitude(np.array([1e300]))
 
 
 def test_rounding_costs_more_the_smaller_the_noise() -> None:
@@ -273,7 +280,7 @@ def test_a_run_inside_one_process_ends_with_the_first_budget() -> None:
     table = {"epsilon": 2.06, "delta": 1.0, "magnitude": 1e3}
     budget = Claims(epsilon=2.06, delta=1.0, magnitude=1e3)
     network = make_network(COMPRESSIONS["identity"], {"kind": "ring", "agents": 4}, privacy=table)
-    lasts = [opened(budget, f, network.algorithm_of(1)).look(500) for f in problem.objectives]
+    lasts = [opened(budget, f, network.algorithm_of(1)).affordable(500) for f in problem.objectives]
     shortest = min(lasts)
     assert 1 < shortest < 500
     assert cpgt.run(network, problem.objectives, rounds=500, seed=1).rounds == shortest
@@ -287,7 +294,7 @@ def test_a_run_inside_one_process_keeps_to_the_magnitude() -> None:
         {"kind": "ring", "agents": 4},
         privacy={"delta": 1.0, "magnitude": 1e-3},
     )
-    with pytest.raises(BudgetError, match=r"left the magnitude 0\.001"):
+    with pytest.raises(BudgetError, match=r"exceeds privacy\.magnitude = 0\.001"):
         cpgt.run(network, problem.objectives, rounds=5, seed=1)
 
 
@@ -297,8 +304,8 @@ def test_a_run_inside_one_process_keeps_to_the_magnitude() -> None:
 def test_books_are_for_the_owner(tmp_path: Path) -> None:
     spending = opened(replace(CLAIMS, epsilon=3.0))
     books = PrivacyLog(tmp_path / "own", spending)
-    books.write(0, spending.take(3))
-    books.write(3, spending.take(5))
+    books.write(0, spending.spend_until(3))
+    books.write(3, spending.spend_until(5))
     books.close()
     rows = (tmp_path / "own" / "epsilon.csv").read_text().splitlines()
     assert rows[0] == "round,paper,sound"
