@@ -82,8 +82,8 @@ class Algorithm(ABC, Generic[State, Outgoing]):
         self.compressor.check(dimension)
         if self.compressor.phi(dimension) >= 1:
             raise InputError(
-                f"compressor: not contractive for d = {dimension}, the error may be as large as the "
-                "vector; use more bits, or algorithm.kind = 'compressed-gradient-tracking', "
+                f"compressor: not contractive for d = {dimension}, the error may be as large as "
+                "the vector; use more bits, or algorithm.kind = 'compressed-gradient-tracking', "
                 "which damps it"
             )
 
@@ -103,7 +103,7 @@ class Algorithm(ABC, Generic[State, Outgoing]):
 
     @abstractmethod
     def mixing(self, own: float, neighbours: Sequence[float]) -> Floats:
-        """Weights of the messages (columns, the own first) in each sum that `absorb` needs (rows)."""
+        """Weights of the messages (columns, the own first) in the sums of `absorb` (rows)."""
 
     @abstractmethod
     def reference(self, state: State) -> Floats:

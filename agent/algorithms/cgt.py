@@ -4,7 +4,9 @@
     x_hat  = h_x + q_x                                        the neighbours' estimate of x
     x+     = x + gamma sum_j w_ij (x_hat_j - x_hat_i) - alpha y
     y+     = y + gamma sum_j w_ij (y_hat_j - y_hat_i) + grad f(x+) - grad f(x)
-    h_x   += damping_x q_x                                    the same for y; alpha_x, alpha_y in the paper
+    h_x   += damping_x q_x                                    the same for y
+
+The paper calls the damping alpha_x, alpha_y.
 
 Its compressors need not be contractive. E|C(v) - v|^2 <= c |v|^2 suffices, also for c > 1, if C / r
 is contractive for some r and damping <= 1 / r. An unbiased compressor has r = 1 + c. With damping 1

@@ -1,9 +1,10 @@
-"""Gradient tracking with a uniform quantizer whose range shrinks, after Kajiyama, Hayashi, Takai 2020.
+"""Gradient tracking with a quantizer of shrinking range, after Kajiyama, Hayashi, Takai 2020.
 
     m_x  = Q_k(x - x^c),    x_j^c += m_x of j                 the same for y
     x+   = x + gamma sum_j w_ij (x_j^c - x_i^c) - alpha y
     y+   = y + gamma sum_j w_ij (y_j^c - y_i^c) + grad f(x+) - grad f(x)
-    Q_k rounds to the nearest of 2^bits + 1 equally spaced values in [-r_k, r_k],    r_k = range shrink^k
+    Q_k rounds to the nearest of 2^bits + 1 equally spaced values in [-r_k, r_k]
+    r_k = range shrink^k
 
 The error is absolute (half a spacing, as long as nothing lies outside the range), where that of
 CPGT's compressors is relative. It vanishes because the range does: linear convergence to the

@@ -15,8 +15,8 @@ from cpgt.wire.arrays import Floats
 from cpgt.wire.vectors import Dense, Vectors
 
 __all__ = [
-    "COMPRESSORS", "Compressor", "Floats", "Identity", "Natural", "Quantizer", "RandomK", "Sign", "TopK",
-    "TopKQuantizer",
+    "COMPRESSORS", "Compressor", "Floats", "Identity", "Natural", "Quantizer", "RandomK", "Sign",
+    "TopK", "TopKQuantizer",
 ]  # fmt: skip
 
 

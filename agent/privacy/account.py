@@ -12,14 +12,14 @@ Noise of scales t_x, t_y on every coordinate bounds the privacy loss of round k 
 
     sqrt(d) (b_k / t_x + a_k / t_y) + lattice.
 
-| symbol   | name       | meaning                                                                   |
-|----------|------------|---------------------------------------------------------------------------|
-| b_k, a_k | differences | bounds on the difference of x and of y between the two problems          |
-| L        | smoothness | Lipschitz constant of the gradient, of both problems                      |
-| t_x, t_y | scales     | s_x q^k and s_y q^k, at least the floor; or the scales the noise reports  |
-| lattice  | grid       | g / t. Rounding to steps of g adds less than g to the difference of each  |
-|          |            | coordinate: d g / t for each channel                                      |
-| r        | rounding   | difference of a coordinate due to floating point: adds sqrt(d) r to b, a  |
+| symbol   | name        | meaning                                                                |
+|----------|-------------|------------------------------------------------------------------------|
+| b_k, a_k | differences | bounds on the difference of x and of y between the two problems        |
+| L        | smoothness  | Lipschitz constant of the gradient, of both problems                   |
+| t_x, t_y | scales      | s_x q^k and s_y q^k, at least the floor; or those that the noise has   |
+| lattice  | grid        | g / t. Rounding to steps of g adds less than g to the difference of a  |
+|          |             | coordinate: d g / t for each channel                                   |
+| r        | rounding    | difference of a coordinate due to floating point: sqrt(d) r in b and a |
 
 "sound" is this sum. "paper" is the sum of Theorem 2. It uses the 2-norm instead of the 1-norm (no
 sqrt(d)), takes the x noise of the round before (a factor 1/q is missing) and has no lattice.

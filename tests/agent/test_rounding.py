@@ -1,4 +1,4 @@
-"""How far gradients are from exact ones, against the bounds that the account of privacy is made with."""
+"""Rounding errors of gradients, measured, against the bounds that the privacy account uses."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ def measured(kind: str, seed: int) -> float:
 @precise
 @pytest.mark.parametrize("kind", EXACT)
 def test_no_gradient_is_further_from_the_exact_one_than_its_bound(kind: str) -> None:
-    """Errors of many relative_error partly cancel, so bounds are larger than what is met, within reason."""
+    """Errors of many roundings partly cancel, so bounds exceed what is measured, within reason."""
     worst = max(measured(kind, seed) for seed in range(150))
     assert 0.01 < worst < 0.8
 

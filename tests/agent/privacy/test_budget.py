@@ -1,4 +1,4 @@
-"""Who decides about a budget, what it is computed from, and that it is never exceeded."""
+"""Which claims set a budget, what it is computed from, and that it is never exceeded."""
 
 import json
 from dataclasses import replace
@@ -28,7 +28,7 @@ UNROUNDED = Claims(delta=1.0)
 
 
 class Unknown:
-    """An objective of somebody's own, which does not know its L."""
+    """A user's objective that does not provide L."""
 
     dimension = 3
 
@@ -44,12 +44,12 @@ def opened(
     return spending
 
 
-# --- whose word counts ----------------------------------------------------------------------------
+# --- precedence of claims -------------------------------------------------------------------------
 
 NETWORK = Claims(epsilon=2.0, delta=1.0, adjacency="function", smoothness=5.0, magnitude=100.0)
 
 
-def test_what_the_owner_does_not_say_the_network_says() -> None:
+def test_the_network_completes_the_claims_of_the_owner() -> None:
     assert Claims().overriding(NETWORK) == NETWORK
     own = Claims(delta=3.0, adjacency="record").overriding(NETWORK)
     assert own == replace(NETWORK, delta=3.0, adjacency="record")
@@ -112,14 +112,14 @@ def test_the_terms() -> None:
     assert opened(replace(CLAIMS, magnitude=1e3)).terms.rounding > 4e3 * DEFAULT_ROUNDING
 
 
-def test_l_of_the_data_is_not_told_and_a_claimed_one_is() -> None:
+def test_a_claimed_l_is_public_and_a_computed_one_is_not() -> None:
     assert not opened(CLAIMS).public
     assert opened(replace(CLAIMS, smoothness=2.0)).public
     assert opened(replace(CLAIMS, smoothness=2.0)).terms.smoothness == 2.0
     assert opened(replace(CLAIMS, smoothness=0.5), Unknown()).terms.smoothness == 0.5
 
 
-def test_a_claim_that_the_objective_knows_to_be_false() -> None:
+def test_a_smoothness_below_that_of_the_objective() -> None:
     with pytest.raises(
         DataError, match=r"smoothness 0.8 is too small: the gradient has L = 0.9"
     ) as caught:
@@ -138,12 +138,11 @@ def test_a_gradient_that_is_rounded_more_than_is_claimed() -> None:
     enough = float(str(caught.value).split()[-1])
     opened(replace(CLAIMS, magnitude=10.0, rounding=enough))
     assert caught.value.told == "its data cannot be used; its own log says why"
-    opened(
-        replace(CLAIMS, smoothness=0.5, rounding=1e-300), Unknown()
-    )  # a claim that nobody can check
+    # this objective has no bound to check the claim against
+    opened(replace(CLAIMS, smoothness=0.5, rounding=1e-300), Unknown())
 
 
-def test_an_l_that_is_no_number_is_not_told() -> None:
+def test_an_infinite_l_is_an_error_of_the_data() -> None:
     class Steep(Unknown):
         smoothness = np.inf
 
@@ -155,7 +154,7 @@ SILENT = CPGT(0.1, 1.0, Identity(), LaplaceNoise((0.0, 2.0), 0.95))
 
 
 @pytest.mark.parametrize(
-    ("claims", "objective", "algorithm", "words"),
+    ("claims", "objective", "algorithm", "missing"),
     [
         (Claims(), SQUARES, ALGORITHM, "delta"),
         (CLAIMS, Unknown(), ALGORITHM, "L, which this objective does not know"),
@@ -169,11 +168,11 @@ SILENT = CPGT(0.1, 1.0, Identity(), LaplaceNoise((0.0, 2.0), 0.95))
         (Claims(magnitude=1.0), SQUARES, ALGORITHM, "delta"),
     ],
 )
-def test_an_account_that_cannot_be_is_missed_only_by_a_budget(
-    claims: Claims, objective: Objective, algorithm: CPGT, words: str
+def test_a_missing_input_is_an_error_only_with_a_budget(
+    claims: Claims, objective: Objective, algorithm: CPGT, missing: str
 ) -> None:
     assert open_account(claims, algorithm, objective) is None
-    with pytest.raises(InputError, match=f"a privacy budget needs {words}"):
+    with pytest.raises(InputError, match=f"a privacy budget needs {missing}"):
         open_account(replace(claims, epsilon=1.0), algorithm, objective)
 
 
@@ -201,11 +200,11 @@ def test_smoothness_of_least_squares() -> None:
 @settings(deadline=None)
 @given(st.floats(0.01, 5.0), st.sampled_from(["function", "record"]), st.integers(1, 700))
 def test_the_last_round_is_the_last_that_fits(epsilon: float, adjacency: Any, until: int) -> None:
-    told = replace(CLAIMS, smoothness=1.0, adjacency=adjacency)
+    claims = replace(CLAIMS, smoothness=1.0, adjacency=adjacency)
     try:
-        spending = opened(replace(told, epsilon=epsilon))
+        spending = opened(replace(claims, epsilon=epsilon))
     except BudgetError:
-        assert epsilon_after(opened(told).terms, 1).sound > epsilon
+        assert epsilon_after(opened(claims).terms, 1).sound > epsilon
         return
     rounds = spending.affordable(until)
     assert 1 <= rounds <= until
@@ -215,7 +214,7 @@ def test_the_last_round_is_the_last_that_fits(epsilon: float, adjacency: Any, un
         assert epsilon_after(spending.terms, rounds + 1).sound > epsilon * (1 - 1e-9)
 
 
-def test_looking_in_steps_is_looking_once() -> None:
+def test_computing_ahead_in_steps_changes_nothing() -> None:
     steps, once = (opened(replace(CLAIMS, epsilon=2.2)) for _ in range(2))
     assert [steps.affordable(until) for until in (1, 5, 300, 300, 2000)][-1] == once.affordable(
         2000
@@ -223,7 +222,7 @@ def test_looking_in_steps_is_looking_once() -> None:
     assert steps.spend_until(steps.affordable(300)) == once.spend_until(once.affordable(300))
 
 
-def test_what_is_taken_is_the_account_of_each_round_once() -> None:
+def test_each_round_is_spent_once() -> None:
     spending = opened(CLAIMS)
     account, wanted = Account(spending.terms), []
     for _ in range(30):
@@ -243,7 +242,7 @@ def test_a_refusal_names_round_epsilon_and_budget() -> None:
     spent = epsilon_after(spending.terms, limit).sound
     assert f"round {limit} was granted" in str(spending.refusal())
     assert f"(epsilon: {budget:g})" in str(spending.refusal()), (
-        "L is the data's own, so no word of it"
+        "L depends on the data, so what was spent is not named"
     )
     claimed = opened(replace(CLAIMS, epsilon=budget, smoothness=spending.terms.smoothness))
     assert claimed.affordable(500) == limit
@@ -298,15 +297,15 @@ def test_a_run_inside_one_process_keeps_to_the_magnitude() -> None:
         cpgt.run(network, problem.objectives, rounds=5, seed=1)
 
 
-# --- books ----------------------------------------------------------------------------------------
+# --- privacy log ----------------------------------------------------------------------------------
 
 
-def test_books_are_for_the_owner(tmp_path: Path) -> None:
+def test_only_the_owner_can_read_the_log(tmp_path: Path) -> None:
     spending = opened(replace(CLAIMS, epsilon=3.0))
-    books = PrivacyLog(tmp_path / "own", spending)
-    books.write(0, spending.spend_until(3))
-    books.write(3, spending.spend_until(5))
-    books.close()
+    log = PrivacyLog(tmp_path / "own", spending)
+    log.write(0, spending.spend_until(3))
+    log.write(3, spending.spend_until(5))
+    log.close()
     rows = (tmp_path / "own" / "epsilon.csv").read_text().splitlines()
     assert rows[0] == "round,paper,sound"
     assert [int(row.split(",")[0]) for row in rows[1:]] == [0, 1, 2, 3, 4]
@@ -325,7 +324,7 @@ def test_books_are_for_the_owner(tmp_path: Path) -> None:
         assert (tmp_path / "own" / name).stat().st_mode & 0o777 == 0o600
 
 
-def test_books_of_another_run_are_not_overwritten(tmp_path: Path) -> None:
+def test_the_log_of_another_run_is_not_overwritten(tmp_path: Path) -> None:
     (tmp_path / "epsilon.csv").write_text("mine")
     with pytest.raises(InputError, match="cannot write") as caught:
         PrivacyLog(tmp_path, opened(CLAIMS))

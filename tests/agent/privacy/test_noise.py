@@ -1,4 +1,4 @@
-"""The noise is discrete Laplace on a lattice of public steps; each agent's and channel's scale is s q^k."""
+"""The noise is discrete Laplace on a lattice of public steps, of scale s q^k."""
 
 import math
 from decimal import Decimal, localcontext
@@ -44,7 +44,7 @@ def one_round(noise: LaplaceNoise, k: int, dimension: int) -> NoiseDraw:
 
 
 def expected_counts(bits: int, highest: int, number: int) -> Array:
-    """Of -highest .. highest, and of everything beyond: P(z) = (1 - r) / (1 + r) r^|z|, r = exp(-2^-bits)."""
+    """Of -highest .. highest, and of all others: P(z) ~ r^|z|, r = exp(-2^-bits)."""
     r = math.exp(-(2.0**-bits))
     inside = number * (1 - r) / (1 + r) * r ** np.abs(np.arange(-highest, highest + 1))
     return np.append(inside, number - inside.sum())
@@ -57,7 +57,7 @@ def counts(z: Array, highest: int) -> Array:
 
 @pytest.mark.parametrize(("bits", "highest"), [(4, 80), (5, 150), (7, 400)])
 def test_the_numbers_are_discrete_laplace(bits: int, highest: int) -> None:
-    """Every single value, on a lattice that is coarse enough to see them, zero and both signs included."""
+    """Every value on a coarse lattice, including zero and both signs."""
     z = discrete_laplace(stream(bits), 1_000_000, bits)
     wanted = expected_counts(bits, highest, len(z))
     assert wanted.min() > 20
@@ -76,7 +76,7 @@ def test_the_tail_beyond_what_one_word_can_tell() -> None:
 
 @pytest.mark.parametrize("part", [0.0, 0.25, 0.5, 1.0])
 def test_how_often_a_doubtful_low_part_is_dropped(part: float) -> None:
-    """8 (1 - exp(-u)), counted over all pairs of 1024 evenly spread words: no luck in it."""
+    """8 (1 - exp(-u)), counted over all pairs of 1024 evenly spaced words."""
     bits, grid = BITS, np.arange(1024, dtype=np.uint64) << np.uint64(54)
     low = np.full(1024**2, int(part * (2 ** (bits - 3) - 1)), dtype=np.uint64)
     pairs = np.concatenate([np.repeat(grid, 1024), np.tile(grid, 1024)])
@@ -114,13 +114,12 @@ def test_against_opendp() -> None:
     ours = discrete_laplace(stream(4), len(theirs), 4)
     table = np.array([counts(theirs, 40), counts(ours, 40)])
     assert table.min() > 10
-    assert (
-        stats.chi2_contingency(table).pvalue > 1e-6
-    )  # theirs has no seed: wrong once in a million
+    # theirs has no seed, so the test fails by chance once in a million runs
+    assert stats.chi2_contingency(table).pvalue > 1e-6
 
 
 def test_the_extreme_words() -> None:
-    """All zeros: nothing, kept at once. All ones: 63 and more, until another word comes."""
+    """Zeros give Z = 0. Ones add 63 to H until another word comes."""
     assert discrete_laplace(lambda number: np.zeros(number, np.uint64), 5).tolist() == [0.0] * 5
     calls = []
 
@@ -156,7 +155,7 @@ def add(x: float, z: float, step: float) -> float:
 def test_what_is_sent_is_a_function_of_the_sum_of_whole_numbers(
     x: float, z: float, step: float
 ) -> None:
-    """The sum in floats is the exact one, rounded: a float conversion of Python's exact integers says so."""
+    """The sum in floats is the exact sum, rounded once, as Python converts integers to floats."""
     assert add(x, z, step) == float(exact_point(x, step) + int(z)) * step
 
 
@@ -178,8 +177,8 @@ def test_rounding_to_the_lattice_adds_at_most_a_step(x: float, other: float, ste
 
 
 def test_two_neighbouring_floats_are_not_told_apart() -> None:
-    """Mironov's attack: x + noise in floats has holes that depend on x. On the lattice an x and its neighbour
-    reach the same values."""
+    """Mironov's attack: x + noise in floats has holes that depend on x. On the lattice, x and the
+    next float reach the same values."""
     x, other = 1.0, np.nextafter(1.0, 2.0)
     z = discrete_laplace(stream(6), 50_000)
     drawn = NoiseDraw(z, np.full_like(z, 2.0**-BITS))
@@ -279,7 +278,7 @@ def test_decays_that_make_no_sense(q: float) -> None:
 # --- in a network ---------------------------------------------------------------------------------
 
 AGENTS = {
-    1: (3.0, 2.0, 0.99),  # what the network says for all
+    1: (3.0, 2.0, 0.99),  # the default of the network
     2: (3.0, 0.0, 0.99),
     3: (0.0, 7.0, 0.99),
     4: (50.0, 2.0, 0.95),
