@@ -214,6 +214,13 @@ def test_the_last_round_is_the_last_that_fits(epsilon: float, adjacency: Any, un
         assert epsilon_after(spending.terms, rounds + 1).sound > epsilon * (1 - 1e-9)
 
 
+def test_a_budget_may_be_spent_exactly() -> None:
+    exact = opened(CLAIMS).spend_until(7)[-1].sound
+    assert opened(replace(CLAIMS, epsilon=exact)).affordable(20) == 7
+    below = float(np.nextafter(exact, 0.0))
+    assert opened(replace(CLAIMS, epsilon=below)).affordable(20) == 6
+
+
 def test_computing_ahead_in_steps_changes_nothing() -> None:
     steps, once = (opened(replace(CLAIMS, epsilon=2.2)) for _ in range(2))
     assert [steps.affordable(until) for until in (1, 5, 300, 300, 2000)][-1] == once.affordable(
