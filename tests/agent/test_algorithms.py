@@ -300,7 +300,7 @@ def drive(
 
 
 @pytest.mark.parametrize("name", ["identity", "top-3", "1-bit", "2-bit", "8-bit"])
-def test_every_trial_of_a_batch_is_a_run_of_its_own(name: str) -> None:
+def test_every_trial_of_a_batch_is_an_independent_run(name: str) -> None:
     trials, rounds, objectives = 4, 150, PROBLEM.objectives
     network = make_network(COMPRESSIONS[name], PAPER)
     secrets = [seeded_secret(SEED, agent) for agent in network.agents]
@@ -329,7 +329,7 @@ def test_every_trial_of_a_batch_is_a_run_of_its_own(name: str) -> None:
 # --- divergence, and the paper's scaling ----------------------------------
 
 
-def test_the_literal_scaling_of_the_diadsp_row_diverges_and_says_when() -> None:
+def test_the_literal_scaling_of_the_diadsp_row_diverges_and_reports_the_round() -> None:
     network = cpgt.load_network("paper-diadsp", [f"objective.scale={1 / 6}"])
     complaint = r"no longer finite in round \d+;.*algorithm\.alpha \(now 0\.15\)"
     with pytest.raises(DivergedError, match=complaint) as caught:

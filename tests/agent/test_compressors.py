@@ -199,14 +199,14 @@ def test_buckets_keep_phi_from_growing_with_d() -> None:
     )
 
 
-def test_each_bucket_has_a_norm_of_its_own() -> None:
+def test_each_bucket_has_its_own_norm() -> None:
     v = np.concatenate([1e20 * np.array([3.0, -4.0]), 1e-20 * np.array([3.0, -4.0]), [1.0]])
     found = Quantizer(8, bucket=2).compress(v, np.full(5, 0.5)).dense()
     xi = reference.quantizer_xi(8, 2)
     assert np.allclose(found * xi, v, rtol=1 / 128)
 
 
-def test_phi_is_below_1_and_says_what_rounding_costs() -> None:
+def test_phi_is_below_1_and_includes_rounding() -> None:
     for compressor in EVERY:
         assert 0 <= compressor.phi(10) < 1
     assert TopK(2).phi(10) < TopK(2, "float32").phi(10) < TopK(2, "float16").phi(10) < 0.8 + 1e-6
@@ -278,7 +278,7 @@ def test_values_are_rounded_to_their_type_at_any_size(case: tuple[Array, int], v
     assert (np.abs(message.values - kept) <= 2.0**-digits * np.abs(kept))[fine].all()
 
 
-def test_values_of_a_type_that_is_not_there() -> None:
+def test_an_unknown_type_of_values() -> None:
     with pytest.raises(
         InputError, match=r"compressor\.values = 'float8' is not known; there are float64"
     ):
@@ -290,7 +290,7 @@ def test_values_of_a_type_that_is_not_there() -> None:
 # --- random-k -------------------------------------------------------------------------------------
 
 
-def test_random_k_takes_what_its_seed_says() -> None:
+def test_random_k_follows_its_seed() -> None:
     """The first dither of each row is its seed, in steps of 2^-32."""
     v = np.arange(20.0).reshape(2, 10) + 1
     message = RandomK(2).compress(v, np.array([[7 * 2.0**-32], [8.5 * 2.0**-32]]) * np.ones(10))
@@ -341,7 +341,7 @@ def test_top_k_then_quantize_is_one_after_the_other(
     assert np.array_equal(found, wanted)
 
 
-def test_k_that_makes_no_sense() -> None:
+def test_invalid_k() -> None:
     with pytest.raises(InputError, match=r"compressor\.k must be at least 1, not 0"):
         TopK(0)
     TopK(5).check(5)
@@ -477,7 +477,7 @@ def test_what_is_below_the_range_of_a_scale_becomes_0(bits: int) -> None:
 
 
 @pytest.mark.parametrize("bucket", [-1, -16])
-def test_buckets_that_make_no_sense(bucket: int) -> None:
+def test_invalid_buckets(bucket: int) -> None:
     with pytest.raises(
         InputError, match=rf"compressor\.bucket must be at least 1, or 0 for none, not {bucket}"
     ):
@@ -488,6 +488,6 @@ def test_buckets_that_make_no_sense(bucket: int) -> None:
 
 
 @pytest.mark.parametrize("bits", [0, -1, 17])
-def test_bits_that_make_no_sense(bits: int) -> None:
+def test_invalid_bits(bits: int) -> None:
     with pytest.raises(InputError, match=rf"compressor\.bits must be from 1 to 16, not {bits}"):
         Quantizer(bits)

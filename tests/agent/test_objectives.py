@@ -197,7 +197,7 @@ def test_an_objective_of_your_own_that_cannot_be_used(
         ("magic", "'magic' is not known; there are least-squares, ridge, huber, "),
     ],
 )
-def test_a_kind_that_is_not_there(kind: str, complaint: str) -> None:
+def test_an_unknown_kind(kind: str, complaint: str) -> None:
     with pytest.raises(InputError, match=re.escape(complaint)):
         build_objective(kind, {}, {})
 
@@ -209,13 +209,13 @@ def factory(data):
 
 
 @pytest.mark.parametrize("text", ["raise ValueError('patient 4711')", COMPLAINT])
-def test_what_code_of_ones_own_complains_of_is_not_told(make_module: MakeModule, text: str) -> None:
+def test_errors_of_user_code_are_not_reported(make_module: MakeModule, text: str) -> None:
     with pytest.raises(CodeError, match="patient 4711") as caught:
         build_objective(f"{make_module(text)}:factory", {}, {})
     assert caught.value.told == "its objective cannot be used; its own log says why"
 
 
-def test_what_is_wrong_with_public_options_is_told() -> None:
+def test_errors_in_public_options_are_reported() -> None:
     with pytest.raises(InputError) as caught:
         build_objective("ridge", {"l2": -1.0}, {})
     assert caught.value.told == "objective.l2 must be positive, not -1.0"
@@ -416,7 +416,7 @@ def test_complex_data_is_not_silently_cut() -> None:
         build_objective("least-squares", {}, {"A": A.astype(complex), "b": B})
 
 
-def test_a_gradient_in_a_buffer_of_its_own_is_refused(make_module: MakeModule) -> None:
+def test_a_reused_gradient_buffer_is_refused(make_module: MakeModule) -> None:
     """The algorithm keeps the last gradient. An overwritten one would cancel itself silently."""
     module = make_module(
         "import numpy as np\n"

@@ -419,7 +419,7 @@ def test_every_algorithm_is_tested_here() -> None:
 
 
 @pytest.mark.parametrize("kind", EVERY)
-def test_every_trial_of_a_batch_is_a_run_of_its_own(kind: str) -> None:
+def test_every_trial_of_a_batch_is_an_independent_run(kind: str) -> None:
     trials, rounds = 3, 60
     network = network_of(kind, alpha=0.1, **EVERY[kind])
     secrets = [seeded_secret(SEED, agent) for agent in network.agents]
@@ -446,7 +446,7 @@ def test_every_trial_of_a_batch_is_a_run_of_its_own(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", EVERY)
-def test_the_public_result_is_what_the_neighbours_were_told(kind: str) -> None:
+def test_the_public_result_is_what_the_neighbours_received(kind: str) -> None:
     """After one round, it is the first message; before, nothing."""
     network = network_of(kind, alpha=0.1, **EVERY[kind])
     algorithm, randomness = network.algorithm_of(1), Randomness(seeded_secret(SEED, 1))

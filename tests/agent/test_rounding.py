@@ -157,7 +157,7 @@ def test_nothing_computed_nothing_rounded() -> None:
     assert rounding_of(build_objective("idle", {"dimension": 3}, {}), 1e9) == 0.0
 
 
-def test_what_many_roundings_do() -> None:
+def test_the_relative_error_of_many_roundings() -> None:
     assert relative_error(1) == pytest.approx(1.01 * UNIT)
     assert relative_error(1e6) > 1e6 * UNIT
     assert relative_error(2.0**44) == np.inf, "beyond that, bounds to first order mean nothing"

@@ -95,7 +95,7 @@ def is_connected(graph: Graph) -> bool:
     return bool((np.linalg.matrix_power(step.astype(float), graph.agents) > 0).all())
 
 
-def test_every_named_graph_is_tried_above() -> None:
+def test_every_named_graph_is_tested_above() -> None:
     marks = test_named_graphs_have_the_agents_and_edges_they_should.pytestmark
     assert {case[0] for case in marks[0].args[1]} == set(GRAPHS)
 
@@ -399,7 +399,7 @@ def test_a_bad_matrix_is_refused_and_the_place_named(matrix: Any, problem: str) 
         given_weights(ROW, matrix)
 
 
-def test_rounding_is_forgiven() -> None:
+def test_rounding_of_the_sums_is_tolerated() -> None:
     matrix = np.array(changed((1, 1, 0.5 + 1e-12)))
     assert np.array_equal(Topology(ROW, matrix).weights, matrix)
 

@@ -179,7 +179,7 @@ def test_there_is_no_closed_form_outside_the_theorem() -> None:
     assert epsilon_after(replace(EXAMPLE, q=0.2), 10).sound < math.inf
 
 
-def test_rounds_of_which_floats_hold_neither_side() -> None:
+def test_rounds_in_which_difference_and_scale_underflow() -> None:
     """a_k and q^k both leave the floats after about 800 rounds; their ratio does not."""
     terms = replace(EXAMPLE, q=0.4)
     forever = epsilon_forever(terms)
@@ -249,7 +249,7 @@ def test_the_lattice_costs_its_step_on_every_coordinate_of_both_channels() -> No
     assert epsilon_after(terms, 100).paper == epsilon_after(plain, 100).paper
 
 
-def test_rounding_is_carried_on_by_the_states() -> None:
+def test_rounding_accumulates_in_the_states() -> None:
     """With L = 0 each round adds its own rounding only; in the first round x is the same."""
     terms = Terms(0.0, 0.0, 0.0, 2.0, 4.0, 1.0, 9, rounding=1e-3)
     assert epsilon_after(terms, 11).sound == pytest.approx(9 * 1e-3 * (10 / 2.0 + 11 / 4.0))

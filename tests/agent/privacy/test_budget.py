@@ -94,7 +94,7 @@ def _lasts(claims: Claims) -> int:
         return 0
 
 
-def test_a_plan_with_claims_that_do_not_exist() -> None:
+def test_unknown_claims_in_a_plan() -> None:
     with pytest.raises(InputError, match="privacy"):
         Claims.of({"epsilonn": 1.0})
 
@@ -293,7 +293,7 @@ def test_a_run_inside_one_process_ends_with_the_first_budget() -> None:
     assert cpgt.run(network, problem.objectives, rounds=shortest - 1, seed=1).rounds == shortest - 1
 
 
-def test_a_run_inside_one_process_keeps_to_the_magnitude() -> None:
+def test_a_run_inside_one_process_checks_the_magnitude() -> None:
     problem = Quadratics(4, rows=3, dimension=3, scale=0.05, seed=1)
     network = make_network(
         COMPRESSIONS["identity"],

@@ -64,7 +64,7 @@ def test_the_numbers_are_discrete_laplace(bits: int, highest: int) -> None:
     assert stats.chisquare(counts(z, highest), wanted).pvalue > 1e-3
 
 
-def test_the_tail_beyond_what_one_word_can_tell() -> None:
+def test_the_tail_beyond_one_word() -> None:
     """H = 63 and more is drawn in parts: it must go on as if it were not."""
     z = np.abs(discrete_laplace(stream(2), 3_000_000, 4))
     tail = z[z >= 63 * 2]  # H has the scale 8, z the scale 16
@@ -75,7 +75,7 @@ def test_the_tail_beyond_what_one_word_can_tell() -> None:
 
 
 @pytest.mark.parametrize("part", [0.0, 0.25, 0.5, 1.0])
-def test_how_often_a_doubtful_low_part_is_dropped(part: float) -> None:
+def test_how_often_a_doubtful_low_part_is_rejected(part: float) -> None:
     """8 (1 - exp(-u)), counted over all pairs of 1024 evenly spaced words."""
     bits, grid = BITS, np.arange(1024, dtype=np.uint64) << np.uint64(54)
     low = np.full(1024**2, int(part * (2 ** (bits - 3) - 1)), dtype=np.uint64)
@@ -176,7 +176,7 @@ def test_rounding_to_the_lattice_adds_at_most_a_step(x: float, other: float, ste
     assert abs(exact_point(x, step) - exact_point(other, step)) <= apart + 1 + last_place
 
 
-def test_two_neighbouring_floats_are_not_told_apart() -> None:
+def test_two_adjacent_floats_are_indistinguishable() -> None:
     """Mironov's attack: x + noise in floats has holes that depend on x. On the lattice, x and the
     next float reach the same values."""
     x, other = 1.0, np.nextafter(1.0, 2.0)
@@ -235,14 +235,14 @@ def test_a_scale_is_never_0_and_never_below_the_floor(s: float, q: float, k: int
     assert (one_round(noise, k, 3).step > 2.0**-1022).all()
 
 
-def test_a_floor_of_ones_own() -> None:
+def test_a_given_floor() -> None:
     scales = LaplaceNoise((1.0, 0.0), 0.1, floor=1e-3).scales_of(np.arange(6))
     assert scales[:, 0] == pytest.approx([1, 0.1, 0.01, 1e-3, 1e-3, 1e-3])
     assert not scales[:, 1].any(), "no noise stays no noise"
 
 
 @pytest.mark.parametrize("floor", [0.0, 1e-300, float("nan"), float("inf"), -1.0])
-def test_floors_that_make_no_sense(floor: float) -> None:
+def test_invalid_floors(floor: float) -> None:
     with pytest.raises(InputError, match=r"noise\.floor must be at least"):
         LaplaceNoise((1.0, 1.0), 0.9, floor)
 
@@ -263,14 +263,14 @@ def test_scale_0_is_exactly_no_noise() -> None:
 
 
 @pytest.mark.parametrize("scale", [-1.0, float("nan"), float("inf")])
-def test_scales_that_make_no_sense(scale: float) -> None:
+def test_invalid_scales(scale: float) -> None:
     for scales in ((scale, 1.0), (1.0, scale)):
         with pytest.raises(InputError, match=r"noise\.s_x and noise\.s_y must be at least 0"):
             LaplaceNoise(scales, 0.9)
 
 
 @pytest.mark.parametrize("q", [0.0, -0.5, 1.01, float("nan")])
-def test_decays_that_make_no_sense(q: float) -> None:
+def test_invalid_decays(q: float) -> None:
     with pytest.raises(InputError, match=rf"noise\.q must be in \(0, 1\], not {q}"):
         LaplaceNoise((1.0, 1.0), q)
 

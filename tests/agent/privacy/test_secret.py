@@ -17,11 +17,11 @@ def test_a_secret_is_in_a_file_that_only_its_owner_can_read(tmp_path: Path) -> N
     assert path.stat().st_mode & 0o777 == 0o600
 
 
-def test_no_two_are_alike(tmp_path: Path) -> None:
+def test_no_two_secrets_are_alike(tmp_path: Path) -> None:
     assert len({new_secret(tmp_path / str(number)) for number in range(50)}) == 50
 
 
-def test_one_that_is_there_is_refused_and_left_alone(tmp_path: Path) -> None:
+def test_an_existing_secret_is_refused_and_kept(tmp_path: Path) -> None:
     secret = new_secret(tmp_path)
     with pytest.raises(
         InputError,
@@ -31,7 +31,7 @@ def test_one_that_is_there_is_refused_and_left_alone(tmp_path: Path) -> None:
     assert (tmp_path / "secret").read_bytes() == secret
 
 
-def test_a_folder_that_cannot_be(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_created(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(InputError, match="cannot write"):
         new_secret(tmp_path / "file")
