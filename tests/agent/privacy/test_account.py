@@ -20,6 +20,7 @@ from cpgt.agent.privacy.account import (
     epsilon_after,
     epsilon_forever,
     least_decay,
+    next_differences,
 )
 
 Array = NDArray[np.float64]
@@ -170,6 +171,21 @@ def test_the_recursion_is_the_sum_written_out(
         paper += b / (4.0 * q ** (k - 1)) + a[k + 1] / (5.0 * q**k)
         a.append(step * (a[k + 1] + a[k]) + (0.6 if record else 0.0))
     assert epsilon_after(terms, 12) == pytest.approx((paper, sound), rel=1e-12)
+
+
+def test_the_recursion_along_eigenvectors_is_the_exact_difference_of_quadratics() -> None:
+    rng = np.random.default_rng(4)
+    M, v, alpha = rng.normal(size=(3, 3)), rng.normal(size=3), 0.2
+    H = M @ M.T
+    L, Q = np.linalg.eigh(H)
+    x, y = np.zeros(3), v
+    b, a = np.zeros(3), np.ones(3)
+    for k in range(8):
+        assert (-1) ** k * Q @ (b * (Q.T @ v)) == pytest.approx(x, rel=1e-9, abs=1e-12)
+        assert (-1) ** k * Q @ (a * (Q.T @ v)) == pytest.approx(y, rel=1e-9, abs=1e-12)
+        before, x = x, -alpha * y
+        y = H @ (x - before)
+        b, a = next_differences(b, a, alpha, L)
 
 
 def test_there_is_no_closed_form_outside_the_theorem() -> None:
