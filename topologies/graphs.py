@@ -7,17 +7,12 @@ network file is read. The first line of its docstring is its row in docs/network
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, Any
 
-from annotated_types import Ge, Interval, Len
-
+from cpgt.bounds import Bounds, Count, Fraction
 from cpgt.topologies.topology import Graph, TopologyError
 
 PAPER_EDGES = ((1, 2), (1, 4), (1, 6), (2, 3), (2, 5), (3, 4), (4, 5), (5, 6))
-
-Count: TypeAlias = Annotated[int, Ge(1)]
-Fraction: TypeAlias = Annotated[float, Interval(ge=0, le=1)]
-Edge: TypeAlias = Annotated[Sequence[int], Len(2, 2)]
 
 
 def _from_zero(agents: int, pairs: Iterable[tuple[int, int]]) -> Graph:
@@ -88,7 +83,7 @@ def _random(generator: str, *arguments: float, seed: int) -> Graph:
     return _from_zero(len(graph), graph.edges)
 
 
-def random_regular(agents: Count, degree: Annotated[int, Ge(0)] = 3, seed: int = 0) -> Graph:
+def random_regular(agents: Count, degree: Annotated[int, Bounds(ge=0)] = 3, seed: int = 0) -> Graph:
     """Every agent has `degree` neighbours, at random."""
     return _random("random_regular_graph", degree, agents, seed=seed)
 
@@ -99,14 +94,17 @@ def erdos_renyi(agents: Count, probability: Fraction = 0.5, seed: int = 0) -> Gr
 
 
 def small_world(
-    agents: Count, degree: Annotated[int, Ge(0)] = 4, rewiring: Fraction = 0.1, seed: int = 0
+    agents: Count, degree: Annotated[int, Bounds(ge=0)] = 4, rewiring: Fraction = 0.1, seed: int = 0
 ) -> Graph:
     """A ring of the nearest `degree` neighbours, where each edge is moved with probability `rewiring`."""
     return _random("connected_watts_strogatz_graph", agents, degree, rewiring, seed=seed)
 
 
-def from_edges(edges: Sequence[Edge], agents: Count | None = None) -> Graph:
+def from_edges(edges: Sequence[Sequence[int]], agents: Count | None = None) -> Graph:
     """The edges as written: [[1, 2], [2, 3]]."""
+    odd = [edge for edge in edges if len(edge) != 2]
+    if odd:
+        raise TopologyError(f"an edge is a pair of agents such as [1, 2], not {odd[0]!r}")
     pairs = tuple((i, j) for i, j in edges)
     return Graph(agents or max((max(pair) for pair in pairs), default=1), pairs)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -45,6 +45,3 @@ class UnbiasedQuantizer:
         levels += np.copysign(dither, v)
         # rounding may have made the largest a little more than s
         return Quantized(self.bits, scale, np.trunc(levels).clip(-steps, steps))
-
-
-QUANTIZERS: dict[str, type[Any]] = {"quantize-unbiased": UnbiasedQuantizer}

@@ -6,7 +6,8 @@ from typing import Annotated, Any
 
 from pydantic import model_validator
 
-from cpgt.agent.algorithms import ALGORITHMS, COMPRESSORS, Algorithm, build_algorithm
+from cpgt.agent.algorithms import ALGORITHMS, Algorithm, build_algorithm
+from cpgt.agent.compressors import COMPRESSORS
 from cpgt.agent.objectives import OBJECTIVES, is_code
 from cpgt.configuration.kinds import Kinds, KindSection
 from cpgt.configuration.schema import (
