@@ -13,11 +13,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from cpgt.agent.algorithms import CPGT, X, Y
-from cpgt.agent.algorithms.schemes import PULL
+from cpgt.agent.algorithms.exchange import PULL
 from cpgt.agent.compressors import Quantizer
 from cpgt.agent.compressors.quantizers import TINY, quantizer_constants
 from cpgt.agent.objectives import Objective
-from cpgt.agent.privacy.randomness import Randomness, Rounds, Source
+from cpgt.agent.privacy.randomness import RandomBlock, Randomness, Rounds
 from cpgt.wire.arrays import Floats
 from cpgt.wire.errors import WireError
 from cpgt.wire.payloads import FEW_LEVELS, decoder, encode
@@ -78,10 +78,10 @@ class CompiledCore:
     def _rows(self, doubles: bytes) -> Floats:
         return np.frombuffer(doubles).reshape(self._shape)
 
-    def draws(self, words: Source, rounds: Rounds) -> Sequence[tuple[bytes]]:
+    def sample_rounds(self, block: RandomBlock, rounds: Rounds) -> Sequence[tuple[bytes]]:
         return [
             (noise.z.tobytes() + dither.tobytes() + noise.step[:, 0].tobytes(),)
-            for noise, dither in self._algorithm.draws(words, rounds)
+            for noise, dither in self._algorithm.sample_rounds(block, rounds)
         ]
 
     def payload(self, k: int) -> bytes:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any, Protocol
 
 from cpgt.agent.algorithms import Algorithm
-from cpgt.agent.algorithms.algorithm import Stacks
+from cpgt.agent.algorithms.algorithm import WeightedMessages
 from cpgt.agent.compiled import CompiledCore
 from cpgt.agent.objectives import Objective
 from cpgt.agent.privacy.randomness import Randomness
@@ -77,16 +77,16 @@ class ArrayCore:
         return encode(self._outgoing.message)
 
     def absorb(self, payloads: list[bytes]) -> None:
-        stacks: Stacks
+        messages: WeightedMessages
         try:
-            stacks = (
+            messages = (
                 [(self._mixing, self._decode(payloads))]
                 if self._small
                 else self._one_by_one(payloads)
             )
         except ProtocolError:  # they are not all alike, or one of them is bad
-            stacks = self._one_by_one(payloads)
-        self._state = self._algorithm.absorb(self._state, self._outgoing, self._objective, stacks)
+            messages = self._one_by_one(payloads)
+        self._state = self._algorithm.absorb(self._state, self._outgoing, self._objective, messages)
 
     def _one_by_one(self, payloads: list[bytes]) -> Iterator[tuple[Floats, Vectors]]:
         """One message at a time, so that memory does not grow with the number of neighbours."""

@@ -177,7 +177,7 @@ class _Shell:
         """Rounds, up to the end of a window or of the grant."""
         assert self.participant and self.plan
         participant, window, spending = self.participant, self.plan.window, self.spending
-        allowed = spending.look(self.grant.until) if spending else self.grant.until
+        allowed = spending.affordable(self.grant.until) if spending else self.grant.until
         bounded = spending if spending and spending.magnitude is not None else None
         while participant.round < allowed:
             self._round_began = time.monotonic()
@@ -186,7 +186,7 @@ class _Shell:
                 if self.phase is not Phase.PLAYING:
                     return
             if bounded:
-                bounded.check(participant.core.values)
+                bounded.check_magnitude(participant.core.values)
             participant.send()
             try:
                 participant.collect(self._idle)
@@ -360,7 +360,7 @@ class _Shell:
 
     def _open_account(self, algorithm: Algorithm[Any, Any], objective: Objective) -> None:
         assert self.plan
-        claims = self.settings.claims.before(Claims.of(self.plan.parameters.get("privacy", {})))
+        claims = self.settings.claims.overriding(Claims.of(self.plan.parameters.get("privacy", {})))
         self.spending = open_account(claims, algorithm, objective)
         if self.spending and self.settings.folder:
             self.books = PrivacyLog(self.settings.folder, self.spending)
@@ -374,15 +374,15 @@ class _Shell:
         if not (self.spending and self.plan):
             return
         spending, window = self.spending, self.plan.window
-        spending.look(min(self.round + LOOK_AHEAD * window, self.plan.rounds))
-        first, played = spending.taken, self._take()
+        spending.affordable(min(self.round + LOOK_AHEAD * window, self.plan.rounds))
+        first, played = spending.rounds, self._take()
         told = [e.sound for e in played if math.isfinite(e.sound)] if spending.public else []
         if told or spending.limit is not None:
             self._say(Spent(first, told, spending.budget, spending.limit))
 
     def _take(self) -> list[Epsilon]:
         assert self.spending
-        first, played = self.spending.taken, self.spending.take(self._sent)
+        first, played = self.spending.rounds, self.spending.spend_until(self._sent)
         if self.books:
             self.books.write(first, played)
         return played

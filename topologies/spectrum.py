@@ -1,4 +1,4 @@
-"""The numbers of W that the convergence theory asks for."""
+"""Eigenvalue bounds of W that the convergence theory uses."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from cpgt.topologies.topology import Topology
 
 @dataclass(frozen=True)
 class Spectrum:
-    """rho_w: spectral radius of W - 11^T/n; laplacian: that of W - I; gap: 1 - rho_w."""
+    """Spectral radii: rho_w of W - 11^T/n, laplacian of W - I. The gap is 1 - rho_w."""
 
     rho_w: float
     laplacian: float

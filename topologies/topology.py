@@ -1,6 +1,6 @@
-"""What a network may look like: a connected graph, and weights that mix without bias.
+"""Connected graphs and doubly stochastic weight matrices.
 
-Agents are numbered 1..n. Both classes check themselves when made, so a bad graph or a bad W never exists.
+Agents are numbered 1..n. Both classes validate on construction, so that no invalid instance exists.
 """
 
 from __future__ import annotations
@@ -11,16 +11,16 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-TOLERANCE = 1e-9  # how far a row or column sum may be from 1: rounding, not modelling
+TOLERANCE = 1e-9  # of row and column sums: allows for rounding only
 
 
 class TopologyError(ValueError):
-    """A graph or a weight matrix that the algorithms could not run on."""
+    """An invalid graph or weight matrix."""
 
 
 @dataclass(frozen=True)
 class Graph:
-    """A connected, undirected graph on agents 1..n, without loops; edges as sorted pairs."""
+    """A connected, undirected graph on agents 1..n without loops; edges are sorted pairs."""
 
     agents: int
     edges: tuple[tuple[int, int], ...]
@@ -29,9 +29,9 @@ class Graph:
         if self.agents < 1:
             raise TopologyError(f"a network needs at least 1 agent, not {self.agents}")
         object.__setattr__(self, "edges", tuple(sorted({self._edge(pair) for pair in self.edges})))
-        unreached = set(range(1, self.agents + 1)) - self._reached_from_first()
-        if unreached:
-            names = ", ".join(map(str, sorted(unreached)))
+        unreachable = set(range(1, self.agents + 1)) - self._reachable_from_first()
+        if unreachable:
+            names = ", ".join(map(str, sorted(unreachable)))
             raise TopologyError(
                 f"the graph is not connected: no path from agent 1 to {names}; add edges"
             )
@@ -44,33 +44,33 @@ class Graph:
             raise TopologyError(f"edge {first}-{second} names an agent outside 1..{self.agents}")
         return first, second
 
-    def _reached_from_first(self) -> set[int]:
-        reached, frontier = {1}, [1]
-        table = self._adjacency()
+    def _reachable_from_first(self) -> set[int]:
+        reachable, frontier = {1}, [1]
+        neighbours = self._neighbours()
         while frontier:
-            new = table[frontier.pop()] - reached
-            reached |= new
+            new = neighbours[frontier.pop()] - reachable
+            reachable |= new
             frontier.extend(new)
-        return reached
+        return reachable
 
-    def _adjacency(self) -> dict[int, set[int]]:
-        table: dict[int, set[int]] = {agent: set() for agent in range(1, self.agents + 1)}
+    def _neighbours(self) -> dict[int, set[int]]:
+        neighbours: dict[int, set[int]] = {agent: set() for agent in range(1, self.agents + 1)}
         for first, second in self.edges:
-            table[first].add(second)
-            table[second].add(first)
-        return table
+            neighbours[first].add(second)
+            neighbours[second].add(first)
+        return neighbours
 
     @property
     def degrees(self) -> NDArray[np.int64]:
-        return np.array([len(peers) for peers in self._adjacency().values()], dtype=np.int64)
+        return np.array([len(peers) for peers in self._neighbours().values()], dtype=np.int64)
 
     def neighbours(self, agent: int) -> tuple[int, ...]:
-        return tuple(sorted(self._adjacency()[agent]))
+        return tuple(sorted(self._neighbours()[agent]))
 
 
 @dataclass(frozen=True, eq=False)
 class Topology:
-    """A graph with its weight matrix W: doubly stochastic, positive exactly on edges and diagonal."""
+    """A graph and its weight matrix W, doubly stochastic, positive on edges and diagonal only."""
 
     graph: Graph
     weights: NDArray[np.float64]
@@ -88,27 +88,25 @@ class Topology:
             worst = int(np.abs(sums - 1).argmax())
             if abs(sums[worst] - 1) > TOLERANCE:
                 raise TopologyError(
-                    f"W is not doubly stochastic: {name} {worst + 1} sums to {sums[worst]:.6g}, not 1"
+                    f"W is not doubly stochastic: {name} {worst + 1} sums to {sums[worst]:.6g}, "
+                    "not 1"
                 )
         W.flags.writeable = False
         object.__setattr__(self, "weights", W)
 
     def _check_support(self, W: NDArray[np.float64]) -> None:
-        wanted = np.eye(self.graph.agents, dtype=bool)
+        allowed = np.eye(self.graph.agents, dtype=bool)
         for first, second in self.graph.edges:
-            wanted[first - 1, second - 1] = wanted[second - 1, first - 1] = True
-        wrong = np.argwhere((W > 0) != wanted)
+            allowed[first - 1, second - 1] = allowed[second - 1, first - 1] = True
+        wrong = np.argwhere((W > 0) != allowed)
         wrong = wrong if wrong.size else np.argwhere(W < 0)
         if wrong.size:
             i, j = wrong[0]
-            rule = (
-                "must be positive (an edge or the diagonal)"
-                if wanted[i, j]
-                else "must be 0 (no edge)"
-            )
+            positive, zero = "must be positive (an edge or the diagonal)", "must be 0 (no edge)"
+            rule = positive if allowed[i, j] else zero
             raise TopologyError(f"W[{i + 1}, {j + 1}] = {W[i, j]:.6g} {rule}")
 
     def row(self, agent: int) -> dict[int, float]:
-        """The weights agent `agent` gives to itself and to each neighbour."""
+        """The weights of `agent` for itself and for each neighbour."""
         peers = (agent, *self.graph.neighbours(agent))
         return {peer: float(self.weights[agent - 1, peer - 1]) for peer in sorted(peers)}

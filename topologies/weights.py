@@ -1,4 +1,4 @@
-"""Weight matrices for a graph, all symmetric and doubly stochastic by construction."""
+"""Weight matrices of a graph. Those computed here are symmetric and doubly stochastic."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def _with_diagonal(W: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def metropolis(graph: Graph) -> Topology:
-    """w_ij = 1 / (1 + max(degree i, degree j)): needs only what two neighbours know of each other."""
+    """w_ij = 1 / (1 + max(degree i, degree j)). Two neighbours need only each other's degree."""
     W = np.zeros((graph.agents, graph.agents))
     degrees = graph.degrees
     for i, j in graph.edges:
@@ -27,13 +27,14 @@ def metropolis(graph: Graph) -> Topology:
 def max_degree(graph: Graph) -> Topology:
     """w_ij = 1 / (1 + largest degree) on every edge."""
     W = np.zeros((graph.agents, graph.agents))
+    weight = 1.0 / (1.0 + graph.degrees.max())
     for i, j in graph.edges:
-        W[i - 1, j - 1] = W[j - 1, i - 1] = 1.0 / (1.0 + graph.degrees.max())
+        W[i - 1, j - 1] = W[j - 1, i - 1] = weight
     return Topology(graph, _with_diagonal(W))
 
 
 def lazy(graph: Graph) -> Topology:
-    """Half Metropolis, half staying put: no negative eigenvalue."""
+    """(I + W) / 2 with the Metropolis W: no negative eigenvalue."""
     return Topology(graph, (np.eye(graph.agents) + metropolis(graph).weights) / 2.0)
 
 

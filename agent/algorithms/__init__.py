@@ -1,4 +1,4 @@
-"""Algorithms of one interface, a short file each: frozen parameters, and a separate state."""
+"""Distributed algorithms behind one interface, a module each: frozen parameters, separate state."""
 
 from cpgt.agent.algorithms.algorithm import Algorithm, Limit, X, Y, start_point
 from cpgt.agent.algorithms.cpgt import CPGT

@@ -1,12 +1,14 @@
-"""What every algorithm is: frozen parameters, and four functions on a state of its own.
+"""The interface of an algorithm: frozen parameters, and functions from one state to the next.
 
-Each round, `outgoing` gives the message and `absorb` the next state, once the messages of all neighbours are
-here. Pure numpy, no I/O. The vectors that an agent exchanges (channels: x, or x and y) lie in one array
-(..., channels, d), x first; leading axes run independent trials.
+Each round, `outgoing` returns the message of the agent. Once the messages of all neighbours have
+arrived, `absorb` returns the next state. Pure numpy, no I/O. The vectors that an agent exchanges
+(channels: x, or x and y) are one array (..., channels, d), x first. Leading axes hold independent
+trials.
 """
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -18,57 +20,55 @@ import numpy as np
 from cpgt.agent.compressors import Compressor
 from cpgt.agent.errors import InputError
 from cpgt.agent.objectives import Objective
-from cpgt.agent.privacy.noise import Drawn, LaplaceNoise
-from cpgt.agent.privacy.randomness import Label, Randomness, Rounds, Source, unit_uniform
+from cpgt.agent.privacy.noise import LaplaceNoise, NoiseDraw
+from cpgt.agent.privacy.randomness import Label, RandomBlock, Randomness, Rounds, unit_uniform
 from cpgt.wire.arrays import Floats
 from cpgt.wire.vectors import Vectors
 
 X, Y = 0, 1
 X_ROWS, Y_ROWS = (..., X, slice(None)), (..., Y, slice(None))
 
+# Pairs of weights (columns of `mixing`) and the decoded messages they apply to.
+WeightedMessages: TypeAlias = Iterable[tuple[Floats, Vectors]]
 
-Stacks: TypeAlias = Iterable[tuple[Floats, Vectors]]
 
-
-class AnyState(Protocol):
+class StateLike(Protocol):
     @property
     def values(self) -> Floats:
-        """Estimate x, and the tracker y where there is one: (..., channels, d)."""
+        """Estimate x, and tracker y if the algorithm has one: (..., channels, d)."""
 
 
-class AnyOutgoing(Protocol):
+class OutgoingLike(Protocol):
     @property
     def message(self) -> Vectors:
-        """The only thing that leaves the agent."""
+        """The only value that is sent."""
 
 
 class Limit(Enum):
-    """Where all agents go, if they go anywhere."""
+    """The point to which the agents converge, if they converge."""
 
     OPTIMUM = "the optimum"
     SHIFTED = "where the gradients sum to minus all noise on y"
     NEARBY = "near the optimum"
 
 
-State = TypeVar("State", bound=AnyState)
-Outgoing = TypeVar("Outgoing", bound=AnyOutgoing)
+State = TypeVar("State", bound=StateLike)
+Outgoing = TypeVar("Outgoing", bound=OutgoingLike)
 
 
 @dataclass(frozen=True)
 class Algorithm(ABC, Generic[State, Outgoing]):
-    """`alpha` is the step along the gradient, `gamma` the step of mixing. Further fields are options."""
+    """`alpha` is the gradient step, `gamma` the mixing step. Subclasses add their options."""
 
     alpha: float
     gamma: float
     compressor: Compressor
     noise: LaplaceNoise
     channels: ClassVar[int] = 2
-    sends_differences: ClassVar[bool] = (
-        True  # to what the neighbours know already; otherwise x itself
-    )
+    sends_differences: ClassVar[bool] = True  # to a public reference; otherwise x itself
 
     def __post_init__(self) -> None:
-        if not 0 < self.alpha < float("inf"):
+        if not 0 < self.alpha < math.inf:
             raise InputError(f"algorithm.alpha must be positive, not {self.alpha}")
         if not 0 < self.gamma <= 1:
             raise InputError(f"algorithm.gamma must be in (0, 1], not {self.gamma}")
@@ -82,8 +82,9 @@ class Algorithm(ABC, Generic[State, Outgoing]):
         self.compressor.check(dimension)
         if self.compressor.phi(dimension) >= 1:
             raise InputError(
-                f"compressor: not contractive for d = {dimension}, the error may be as large as the vector; "
-                "use more bits, or algorithm.kind = 'compressed-gradient-tracking', which damps it"
+                f"compressor: not contractive for d = {dimension}, the error may be as large as "
+                "the vector; use more bits, or algorithm.kind = 'compressed-gradient-tracking', "
+                "which damps it"
             )
 
     @abstractmethod
@@ -91,34 +92,37 @@ class Algorithm(ABC, Generic[State, Outgoing]):
 
     @abstractmethod
     def outgoing(self, state: State, k: int, randomness: Randomness) -> Outgoing:
-        """The message of round k, and whatever `absorb` needs to know of how it was made."""
+        """The message of round k, and what `absorb` needs besides."""
 
     @abstractmethod
     def absorb(
-        self, state: State, outgoing: Outgoing, objective: Objective, stacks: Stacks
+        self, state: State, outgoing: Outgoing, objective: Objective, messages: WeightedMessages
     ) -> State:
-        """The next state. `stacks` are all messages of the round as decoded, the agent's own among them, with
-        their columns of `mixing`; their order matters for rounding only, so callers keep it fixed."""
+        """The next state. `messages` are the decoded messages of the round, including the own one,
+        with their columns of `mixing`. Their order affects rounding, so callers keep it fixed."""
 
     @abstractmethod
     def mixing(self, own: float, neighbours: Sequence[float]) -> Floats:
-        """How messages, the agent's own first, enter the sums that `absorb` folds them into: a row each."""
+        """Weights of the messages (columns, the own first) in the sums of `absorb` (rows)."""
 
     @abstractmethod
     def reference(self, state: State) -> Floats:
-        """What the neighbours know of x: public, so it may be shown to anyone."""
+        """The neighbours' copy of x. It is public."""
 
-    def eta_y(self, state: State, outgoing: Outgoing) -> Floats:  # noqa: ARG002  # where there is noise
-        """The noise on y in this round; empty where there is no y."""
+    def eta_y(self, state: State, outgoing: Outgoing) -> Floats:  # noqa: ARG002  # zero by default
+        """The noise on y in this round; empty for algorithms without y."""
         eta: Floats = np.zeros_like(state.values[..., 1:, :]).reshape(*state.values.shape[:-2], -1)
         return eta
 
-    def draws(self, words: Source, rounds: Rounds) -> Sequence[tuple[Drawn, Floats]]:
-        """Noise and dither of several rounds. (A compressor that needs no dither does not look at it.)"""
-        noise = self.noise.draw(words, rounds)
-        dither = (
-            unit_uniform(words(Label.DITHER)) if self.compressor.dithered else [n.z for n in noise]
-        )
+    def sample_rounds(
+        self, block: RandomBlock, rounds: Rounds
+    ) -> Sequence[tuple[NoiseDraw, Floats]]:
+        """Noise and dither of several rounds."""
+        noise = self.noise.draw(block, rounds)
+        if self.compressor.dithered:
+            dither: Iterable[Floats] = unit_uniform(block.words(Label.DITHER))
+        else:
+            dither = [draw.z for draw in noise]  # of the right shape, and never read
         return list(zip(noise, dither, strict=True))
 
 

@@ -1,14 +1,16 @@
 """C-GT, compressed gradient tracking (Liao, Li, Huang, Pu 2022), with its damped references.
 
-    q_x    = C(x - h_x)                                       what leaves the agent; the same for y
-    x_hat  = h_x + q_x                                        what a neighbour takes x to be
+    q_x    = C(x - h_x)                                       is sent; the same for y
+    x_hat  = h_x + q_x                                        the neighbours' estimate of x
     x+     = x + gamma sum_j w_ij (x_hat_j - x_hat_i) - alpha y
     y+     = y + gamma sum_j w_ij (y_hat_j - y_hat_i) + grad f(x+) - grad f(x)
-    h_x   += damping_x q_x                                    the same for y; alpha_x, alpha_y in the paper
+    h_x   += damping_x q_x                                    the same for y
 
-Its compressors need not be contractive: E|C(v) - v|^2 <= c |v|^2 will do, also for c > 1, if C / r is
-contractive for some r, and damping <= 1 / r. An unbiased one has r = 1 + c. With damping 1 it is CPGT
-without noise. It converges linearly to the optimum.
+The paper calls the damping alpha_x, alpha_y.
+
+Its compressors need not be contractive. E|C(v) - v|^2 <= c |v|^2 suffices, also for c > 1, if C / r
+is contractive for some r and damping <= 1 / r. An unbiased compressor has r = 1 + c. With damping 1
+it is CPGT without noise. It converges linearly to the optimum.
 """
 
 from __future__ import annotations
@@ -18,8 +20,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cpgt.agent.algorithms.algorithm import X_ROWS, Y_ROWS, Stacks
-from cpgt.agent.algorithms.schemes import PULL, REFERENCE, SendsDifferences, folded
+from cpgt.agent.algorithms.algorithm import X_ROWS, Y_ROWS, WeightedMessages
+from cpgt.agent.algorithms.exchange import PULL, REFERENCE, SendsDifferences, weighted_sums
 from cpgt.agent.errors import InputError
 from cpgt.agent.objectives import Objective
 from cpgt.agent.privacy.randomness import Randomness
@@ -63,11 +65,11 @@ class CompressedGradientTracking(SendsDifferences[State, Outgoing]):
     def absorb(
         self,
         state: State,
-        outgoing: Outgoing,  # noqa: ARG002  # the message is all there is of it
+        outgoing: Outgoing,  # noqa: ARG002  # `messages` holds the own message, too
         objective: Objective,
-        stacks: Stacks,
+        messages: WeightedMessages,
     ) -> State:
-        new = folded(state.values, 2, stacks)
+        new = weighted_sums(state.values, 2, messages)
         values = state.values + (state.shared[PULL] + new[PULL])
         values[X_ROWS] -= self.alpha * state.values[Y_ROWS]
         gradient = objective.gradient(values[X_ROWS])

@@ -1,13 +1,14 @@
-"""CHOCO-SGD (Koloskova, Stich, Jaggi 2019) with exact gradients: descend, then gossip compressed differences.
+"""CHOCO-SGD (Koloskova, Stich, Jaggi 2019) with exact gradients: step, then compressed gossip.
 
     x_half = x - alpha_k grad f(x),    alpha_k = alpha / (1 + decay k)
-    m      = C(x_half - x^c)                                  what leaves the agent
+    m      = C(x_half - x^c)                                  is sent
     x_j^c += m of j                                           for itself and for every neighbour j
     x+     = x_half + gamma sum_j w_ij (x_j^c - x_i^c)
 
-With a constant step (decay = 0) it ends at a distance of order alpha from the optimum, with a decaying one it
-converges to it, like 1 / k. One vector a round, any contractive compressor, no noise. Identity and gamma = 1
-is distributed gradient descent that steps before it mixes.
+With a constant step (decay = 0) it ends at a distance of order alpha from the optimum. With a
+decaying step it converges to the optimum, like 1 / k. One vector a round, any contractive
+compressor, no noise. With identity and gamma = 1 it is distributed gradient descent that steps
+before it mixes.
 """
 
 from __future__ import annotations
@@ -17,8 +18,14 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from cpgt.agent.algorithms.algorithm import X_ROWS, Stacks
-from cpgt.agent.algorithms.schemes import PULL, REFERENCE, Decaying, SendsDifferences
+from cpgt.agent.algorithms.algorithm import X_ROWS, WeightedMessages
+from cpgt.agent.algorithms.exchange import (
+    PULL,
+    REFERENCE,
+    DecayingStep,
+    SendsDifferences,
+    add_messages,
+)
 from cpgt.agent.objectives import Objective
 from cpgt.agent.privacy.randomness import Randomness
 from cpgt.wire.arrays import Floats
@@ -37,7 +44,7 @@ class Outgoing(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Choco(Decaying[State, Outgoing], SendsDifferences[State, Outgoing]):
+class Choco(DecayingStep[State, Outgoing], SendsDifferences[State, Outgoing]):
     channels: ClassVar[int] = 1
 
     def start(self, objective: Objective, x: Floats) -> State:
@@ -50,10 +57,8 @@ class Choco(Decaying[State, Outgoing], SendsDifferences[State, Outgoing]):
         return Outgoing(half, self.compressor.compress(half - state.shared[REFERENCE], dither))
 
     def absorb(
-        self, state: State, outgoing: Outgoing, objective: Objective, stacks: Stacks
+        self, state: State, outgoing: Outgoing, objective: Objective, messages: WeightedMessages
     ) -> State:
-        shared = state.shared.copy()
-        for weights, messages in stacks:
-            messages.fold(shared, weights)
+        shared = add_messages(state.shared.copy(), messages)
         values = outgoing.half + shared[PULL]
         return State(values, shared, objective.gradient(values[X_ROWS])[..., None, :])

@@ -1,22 +1,26 @@
-"""CPGT: compressed, differentially private gradient tracking, (Xie, Yi, Wang, Cao, Ren).
+"""CPGT: compressed, differentially private gradient tracking (Xie, Yi, Wang, Cao, Ren).
 
-| symbol            | name                     | meaning                                             |
-|-------------------|--------------------------|-----------------------------------------------------|
-| x, y              | state.values[..., 0/1, :] | estimate; tracker of the average gradient           |
-| gamma sum_j w_ij (x_j^c - x_i^c) | state.shared[PULL] | a running sum: no copy per neighbour        |
-| x^c, y^c          | state.shared[REFERENCE]  | what the neighbours believe x, y to be; public      |
-| eta_x, eta_y      | noised - values          | Laplace on a lattice, scale s q^k                   |
-| x^a, y^a          | outgoing.noised          | x + eta_x, y + eta_y; they stay in the state        |
-| C(x^a - x^c), ... | outgoing.message         | the only thing that leaves the agent                |
+| symbol                           | name                      | meaning                          |
+|----------------------------------|---------------------------|----------------------------------|
+| x, y                             | state.values[..., 0/1, :] | estimate; tracker of the average |
+|                                  |                           | gradient                         |
+| gamma sum_j w_ij (x_j^c - x_i^c) | state.shared[PULL]        | a running sum, so no copy for    |
+|                                  |                           | each neighbour                   |
+| x^c, y^c                         | state.shared[REFERENCE]   | the neighbours' copies; public   |
+| eta_x, eta_y                     | noised - values           | Laplace on a lattice, scale s q^k |
+| x^a, y^a                         | outgoing.noised           | x + eta_x, y + eta_y             |
+| C(x^a - x^c), ...                | outgoing.message          | the only value that is sent      |
 
 One round:   x+ = x^a + gamma sum_j w_ij (x_j^c - x_i^c) - alpha y
              y+ = y^a + gamma sum_j w_ij (y_j^c - y_i^c) + grad f(x+) - grad f(x)
 
-The running sums keep the rounding of when numbers were large: sum_i y_i drifts from its invariant, by less
-than a unit in the last place of the largest x a round.
+The next state starts from x^a, not x: the noise stays in it.
 
-With C = identity and gamma = 1 it is DiaDSP (Ding et al. 2021), then without noise gradient tracking (Qu and
-Li 2017).
+The running sums keep the rounding errors of early, large values. sum_i y_i drifts from its
+invariant by less than a unit in the last place of the largest x a round.
+
+With C = identity and gamma = 1 it is DiaDSP (Ding et al. 2021), and without noise gradient
+tracking (Qu and Li 2017).
 """
 
 from __future__ import annotations
@@ -27,8 +31,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cpgt.agent.algorithms.algorithm import X_ROWS, Y_ROWS, Limit, Stacks
-from cpgt.agent.algorithms.schemes import PULL, REFERENCE, SendsDifferences
+from cpgt.agent.algorithms.algorithm import X_ROWS, Y_ROWS, Limit, WeightedMessages
+from cpgt.agent.algorithms.exchange import PULL, REFERENCE, SendsDifferences, add_messages
 from cpgt.agent.objectives import Objective
 from cpgt.agent.privacy.randomness import Randomness
 from cpgt.wire.arrays import Floats
@@ -50,7 +54,7 @@ class Outgoing(NamedTuple):
 class CPGT(SendsDifferences[State, Outgoing]):
     @cached_property
     def _alpha(self) -> Floats:
-        return np.array(self.alpha)  # numpy takes it faster than Python's own float
+        return np.array(self.alpha)  # numpy multiplies by an array faster than by a float
 
     @property
     def limit(self) -> Limit:
@@ -68,12 +72,10 @@ class CPGT(SendsDifferences[State, Outgoing]):
         return Outgoing(noised, self.compressor.compress(noised - shared[REFERENCE], dither))
 
     def absorb(
-        self, state: State, outgoing: Outgoing, objective: Objective, stacks: Stacks
+        self, state: State, outgoing: Outgoing, objective: Objective, messages: WeightedMessages
     ) -> State:
         before, shared, old_gradient = state
-        shared = shared.copy()
-        for weights, messages in stacks:
-            messages.fold(shared, weights)
+        shared = add_messages(shared.copy(), messages)
         values = outgoing.noised + shared[PULL]
         x, y = values[X_ROWS], values[Y_ROWS]
         x -= before[Y_ROWS] * self._alpha
@@ -87,5 +89,5 @@ class CPGT(SendsDifferences[State, Outgoing]):
 
 
 def _gradient(objective: Objective, x: Floats) -> Floats:
-    """In double precision, also where somebody's own objective gives less: differences of it are taken."""
+    """In double precision, because differences of gradients are taken. A user's may be single."""
     return np.asarray(objective.gradient(x), np.float64)

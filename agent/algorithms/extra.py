@@ -1,11 +1,11 @@
-"""EXTRA (Shi, Ling, Wu, Yin 2015): distributed gradient descent with the error of a constant step taken out.
+"""EXTRA (Shi, Ling, Wu, Yin 2015): distributed gradient descent, corrected to be exact.
 
     x(1)     = W x(0) - alpha grad f(x(0))
     x(k + 2) = (I + W) x(k + 1) - (I + W) / 2 x(k) - alpha (grad f(x(k + 1)) - grad f(x(k)))
 
-(x stacks all agents.) The sum of all pulls so far stands against the gradient, so that agents can agree where
-their own gradients are not zero: linear convergence to the optimum, for a symmetric W. One vector a round,
-uncompressed, no noise. What an agent needs of W x(k), it keeps for the next round.
+(x stacks all agents.) The sum of all past pulls balances the gradient, so that agents can agree
+where their own gradients are not zero. It converges linearly to the optimum, for a symmetric W. One
+vector a round, uncompressed, no noise. An agent keeps its part of W x(k) for the next round.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cpgt.agent.algorithms.algorithm import X_ROWS, Stacks
-from cpgt.agent.algorithms.schemes import SendsX, folded
+from cpgt.agent.algorithms.algorithm import X_ROWS, WeightedMessages
+from cpgt.agent.algorithms.exchange import SendsX, weighted_sums
 from cpgt.agent.objectives import Objective
 from cpgt.agent.privacy.randomness import Randomness
 from cpgt.wire.arrays import Floats
@@ -26,9 +26,7 @@ from cpgt.wire.vectors import Dense, Vectors
 class State(NamedTuple):
     values: Floats
     sent: Floats
-    past: (
-        Floats  # (I + W) / 2 x of the round before; x(0) at first, so that x(1) comes out as above
-    )
+    past: Floats  # (I + W) / 2 x of the round before; initially x(0), which yields x(1) as above
     gradient: Floats
 
 
@@ -48,11 +46,11 @@ class Extra(SendsX[State, Outgoing]):
     def absorb(
         self,
         state: State,
-        outgoing: Outgoing,  # noqa: ARG002  # the message is all there is of it
+        outgoing: Outgoing,  # noqa: ARG002  # `messages` holds the own message, too
         objective: Objective,
-        stacks: Stacks,
+        messages: WeightedMessages,
     ) -> State:
-        (mixed,) = folded(state.values, 1, stacks)
+        (mixed,) = weighted_sums(state.values, 1, messages)
         gradient = objective.gradient(state.values[X_ROWS])[..., None, :]
         both = state.values + mixed
         values = both - state.past - self.alpha * (gradient - state.gradient)

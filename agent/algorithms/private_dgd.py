@@ -1,25 +1,26 @@
 """Differentially private distributed gradient descent (Huang, Mitra, Vaidya 2015).
 
-    m_i  = x_i + eta,    eta ~ Lap(s_x q^k)                   what leaves the agent
-    z_i  = sum_j w_ij m_j                                     the own m_i among them
+    m_i  = x_i + eta,    eta ~ Lap(s_x q^k)                   is sent
+    z_i  = sum_j w_ij m_j                                     including the own m_i
     x_i+ = P(z_i - alpha_k grad f_i(z_i)),    alpha_k = alpha step_decay^k
 
-P is the projection on the set that x must lie in, here the ball |x| <= radius: it bounds the gradients, and
-so what one agent's function can change. If |grad f_i| <= G there, the loss of privacy is at most sum_k 2 G
-sqrt(d) alpha_k / (s_x q^(k + 1)), which stays finite over all rounds if step_decay < q. The steps sum to a
-finite length, so it stops near the optimum rather than at it, the nearer the larger the loss may be. One
-vector a round, uncompressed.
+P is the projection on the set of allowed x, here the ball |x| <= radius. It bounds the gradients,
+and so the influence of one agent's function. If |grad f_i| <= G there, the privacy loss is at most
+sum_k 2 G sqrt(d) alpha_k / (s_x q^(k + 1)), which is finite over all rounds if step_decay < q. The
+steps have a finite sum, so it stops near the optimum rather than at it: the larger the allowed
+loss, the nearer. One vector a round, uncompressed.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
-from cpgt.agent.algorithms.algorithm import X_ROWS, Limit, Stacks
-from cpgt.agent.algorithms.schemes import SendsX, folded
+from cpgt.agent.algorithms.algorithm import X_ROWS, Limit, WeightedMessages
+from cpgt.agent.algorithms.exchange import SendsX, weighted_sums
 from cpgt.agent.errors import InputError
 from cpgt.agent.objectives import Objective
 from cpgt.agent.privacy.randomness import Randomness
@@ -47,7 +48,7 @@ class PrivateGradientDescent(SendsX[State, Outgoing]):
         super().__post_init__()
         if not 0 < self.step_decay < 1:
             raise InputError(f"algorithm.step_decay must be in (0, 1), not {self.step_decay}")
-        if not 0 < self.radius < float("inf"):
+        if not 0 < self.radius < math.inf:
             raise InputError(f"algorithm.radius must be positive, not {self.radius}")
 
     @property
@@ -64,9 +65,9 @@ class PrivateGradientDescent(SendsX[State, Outgoing]):
         return Outgoing(noised, Dense(noised), self.alpha * self.step_decay**k)
 
     def absorb(
-        self, state: State, outgoing: Outgoing, objective: Objective, stacks: Stacks
+        self, state: State, outgoing: Outgoing, objective: Objective, messages: WeightedMessages
     ) -> State:
-        (mixed,) = folded(state.values, 1, stacks)
+        (mixed,) = weighted_sums(state.values, 1, messages)
         z = mixed[X_ROWS]
         x = self._project(z - outgoing.step * objective.gradient(z))
         return State(x[..., None, :], outgoing.noised)

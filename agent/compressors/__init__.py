@@ -2,7 +2,8 @@
 
 All but the unbiased quantizer are contractive: phi < 1 in every dimension.
 
-A compressor gives the form in which the vector travels (`wire.vectors`); C(v) is what that form stands for.
+A compressor returns the vector in the form in which it is sent (`wire.vectors`). C(v) is the vector
+that this form represents.
 """
 
 from __future__ import annotations
@@ -17,24 +18,24 @@ from cpgt.wire.arrays import Floats
 from cpgt.wire.vectors import Dense, Vectors
 
 __all__ = [
-    "COMPRESSORS", "Compressor", "Floats", "Identity", "Natural", "Quantizer", "RandomK", "Sign", "TopK",
-    "TopKQuantizer",
+    "COMPRESSORS", "Compressor", "Floats", "Identity", "Natural", "Quantizer", "RandomK", "Sign",
+    "TopK", "TopKQuantizer",
 ]  # fmt: skip
 
 
 class Compressor(Protocol):
     @property
     def dithered(self) -> bool:
-        """Whether `compress` looks at its dither: numbers uniform on [0, 1), one for each coordinate."""
+        """Whether `compress` uses its dither: a number uniform on [0, 1) for each coordinate."""
 
     def check(self, dimension: int) -> None:
-        """Raise InputError where the compressor cannot work on vectors of this dimension."""
+        """Raise InputError if the compressor cannot work on vectors of this dimension."""
 
     def phi(self, dimension: int) -> float:
         """The contraction constant."""
 
     def compress(self, v: Floats, dither: Floats) -> Vectors:
-        """C(v) in the form in which it travels."""
+        """C(v) in the form in which it is sent."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,7 @@ class Identity:
     def check(self, dimension: int) -> None:
         pass
 
-    def phi(self, dimension: int) -> float:  # noqa: ARG002  # the same for all
+    def phi(self, dimension: int) -> float:  # noqa: ARG002
         return 0.0
 
     def compress(self, v: Floats, dither: Floats) -> Dense:  # noqa: ARG002

@@ -1,4 +1,4 @@
-"""Compressors that keep every coordinate, in a few bits."""
+"""Compressors that send every coordinate in a few bits."""
 
 from __future__ import annotations
 
@@ -9,25 +9,21 @@ from typing import ClassVar
 
 import numpy as np
 
-from cpgt.agent.compressors.sparsifiers import check_at_least_1, check_count, largest
+from cpgt.agent.compressors.sparsifiers import check_fits, check_k, largest_indices
 from cpgt.agent.errors import InputError
 from cpgt.wire.arrays import Floats
 from cpgt.wire.payloads import MAX_BITS
 from cpgt.wire.vectors import SHORT, Powers, Quantized, Scales
 
-SCALE_ROUNDING = (
-    2.0**-24
-)  # the most by which a scale is off, as a part of it, for travelling as a float32
-LOWEST_EXPONENT, NO_EXPONENT = (
-    -1200,
-    1200,
-)  # below that of any float; above it, so that nobody sends it
-TINY = np.array(1e-140)  # added to a norm: nothing, unless its square is about to underflow
+SCALE_ROUNDING = 2.0**-24  # relative error of a scale that is sent as a float32
+ZERO_EXPONENT = -1200  # of the coordinate 0: below that of any float
+INVALID_EXPONENT = 1200  # of NaN and infinity: above that of any float, so that encoding refuses it
+TINY = np.array(1e-140)  # added to a norm: no effect, unless its square is about to underflow
 
 
 @dataclass(frozen=True)
 class Sign:
-    """Signs, scaled by the mean magnitude: C(v) = |v|_1 / d * sign(v), with sign(0) = 1. phi = 1 - 1/d."""
+    """Signs times the mean magnitude: C(v) = |v|_1 / d * sign(v), sign(0) = 1; phi = 1 - 1/d."""
 
     dithered: ClassVar[bool] = False
 
@@ -46,21 +42,21 @@ class Sign:
 class Natural:
     """Every coordinate rounded to the nearest power of two; phi = 1/9.
 
-    (Rounding up or down at random would make it unbiased, which nobody needs here, and 1/9 an average.)"""
+    (Rounding up or down at random would make it unbiased, which no algorithm here needs.)"""
 
     dithered: ClassVar[bool] = False
 
     def check(self, dimension: int) -> None:
         pass
 
-    def phi(self, dimension: int) -> float:  # noqa: ARG002  # the same for all
+    def phi(self, dimension: int) -> float:  # noqa: ARG002
         return 1.0 / 9.0
 
     def compress(self, v: Floats, dither: Floats) -> Powers:  # noqa: ARG002
         fraction, exponent = np.frexp(v)  # v = fraction 2^exponent, 1/2 <= |fraction| < 1
         exponent = (exponent - (np.abs(fraction) < 0.75)).astype(np.int64)
-        exponent[fraction == 0] = LOWEST_EXPONENT
-        exponent[~np.isfinite(fraction)] = NO_EXPONENT
+        exponent[fraction == 0] = ZERO_EXPONENT
+        exponent[~np.isfinite(fraction)] = INVALID_EXPONENT
         highest = exponent.max(axis=-1, keepdims=True)
         return Powers(highest, np.sign(v) * (highest + 1 - exponent))
 
@@ -72,11 +68,12 @@ class Quantizer:
     C(v) = |v| / (xi s) * sign(v) * floor(s |v_c| / |v| + u),   xi = 1 + min(d / s^2, sqrt(d) / s),
     phi = 1 - 1 / xi.   C(0) = 0.
 
-    With `bucket`, it works on so many coordinates at a time, each bucket with a norm of its own: phi then
-    depends on the size of the bucket and not on d.
+    With `bucket`, it quantizes that many coordinates at a time, each bucket with its own norm. phi
+    then depends on the size of the bucket and not on d.
 
-    |v| / (xi s) travels as a float32. Off by a factor 1 + e, it makes phi 1 - (1 - e^2) / xi, as the bias
-    of C is chosen where phi is least; below the range of float32, at |v| of about 1e-38, v becomes 0.
+    |v| / (xi s) is sent as a float32. A relative error e of it changes phi to 1 - (1 - e^2) / xi,
+    because the factor 1 / xi minimises phi. Below the range of float32, at |v| of about 1e-38, C(v)
+    is 0.
     """
 
     bits: int
@@ -130,42 +127,41 @@ class Quantizer:
 
 
 def _squares(v: Floats) -> Floats:
-    """|v|^2, (..., 1). Short rows are summed from first to last, as in `agent.compiled`."""
-    sums: Floats = (
-        np.add.accumulate(v * v, axis=-1) if v.shape[-1] <= SHORT else np.vecdot(v, v)[..., None]
-    )
+    """|v|^2, (..., 1). Short rows are summed in order: the same bits as `agent.compiled`."""
+    short = v.shape[-1] <= SHORT
+    sums: Floats = np.add.accumulate(v * v, axis=-1) if short else np.vecdot(v, v)[..., None]
     return sums[..., -1:]
 
 
 @cache
 def quantizer_constants(bits: int, dimension: int) -> tuple[float, float]:
-    """s, less by so little that rounding can never lift a level above s; and 1 / (xi s)."""
+    """s, reduced so that rounding cannot lift a level above s; and 1 / (xi s)."""
     quantizer = Quantizer(bits)
     return quantizer.steps * (1.0 - 2.0**-50), 1.0 / (quantizer.xi(dimension) * quantizer.steps)
 
 
 @dataclass(frozen=True)
 class TopKQuantizer:
-    """Top-k, then the quantizer on what is left: phi = 1 - k/d (1 - phi of the quantizer in k dimensions)."""
+    """Top-k, then the quantizer in k dimensions: phi = 1 - k/d (1 - phi of the quantizer)."""
 
     k: int
     bits: int
     dithered: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        check_at_least_1(self.k)
+        check_k(self.k)
         Quantizer(self.bits)
 
     def check(self, dimension: int) -> None:
-        check_count(self.k, dimension)
+        check_fits(self.k, dimension)
 
     def phi(self, dimension: int) -> float:
         return 1.0 - self.k / dimension * (1.0 - Quantizer(self.bits).phi(self.k))
 
     def compress(self, v: Floats, dither: Floats) -> Quantized:
-        indices = largest(v, self.k)
-        kept, drawn = (np.take_along_axis(a, indices, axis=-1) for a in (v, dither))
-        bits, scale, few, _ = Quantizer(self.bits).compress(kept, drawn)
+        indices = largest_indices(v, self.k)
+        kept, kept_dither = (np.take_along_axis(a, indices, axis=-1) for a in (v, dither))
+        bits, scale, kept_levels, _ = Quantizer(self.bits).compress(kept, kept_dither)
         levels = np.zeros_like(v)
-        np.put_along_axis(levels, indices, few, axis=-1)
+        np.put_along_axis(levels, indices, kept_levels, axis=-1)
         return Quantized(bits, scale, levels)

@@ -1,4 +1,4 @@
-"""Compressors that keep k coordinates: the largest, or any."""
+"""Compressors that send k coordinates: the largest, or a random set."""
 
 from __future__ import annotations
 
@@ -15,7 +15,12 @@ from cpgt.wire.vectors import Sparse, sample
 Seeds = NDArray[np.uint32]
 
 
-def check_count(k: int, dimension: int) -> None:
+def check_k(k: int) -> None:
+    if k < 1:
+        raise InputError(f"compressor.k must be at least 1, not {k}")
+
+
+def check_fits(k: int, dimension: int) -> None:
     if k > dimension:
         raise InputError(
             f"compressor.k = {k} is more than the dimension {dimension}; "
@@ -23,52 +28,43 @@ def check_count(k: int, dimension: int) -> None:
         )
 
 
-def check_at_least_1(k: int) -> None:
-    if k < 1:
-        raise InputError(f"compressor.k must be at least 1, not {k}")
-
-
-def largest(v: Floats, k: int) -> NDArray[np.int64]:
+def largest_indices(v: Floats, k: int) -> NDArray[np.int64]:
     """The indices of the k coordinates of largest magnitude, increasing."""
     indices = np.argpartition(-np.abs(v), k - 1, axis=-1)[..., :k]
     indices.sort(axis=-1)
     return indices
 
 
-class Rounding(NamedTuple):
-    """How values of a sparse vector travel: over the power of two above the largest, so that it is not the
-    range but only the precision of a short type that counts."""
+class FloatType(NamedTuple):
+    """The type in which the values of a sparse vector are sent.
 
-    float_type: str
-    relative: float  # the most that rounding moves a value, as a part of it
-    least: float  # ... or as a part of the largest one, where the type runs out of exponents
+    Values are divided by the power of two above the largest one, so that only the precision of a
+    short type matters, not its range."""
+
+    code: str
+    relative_error: float  # of a value
+    absolute_error: float  # over the largest value, where the type has no smaller exponents
 
 
-ROUNDINGS = {
-    "float64": Rounding("f8", 0.0, 0.0),
-    "float32": Rounding("f4", 2.0**-24, 2.0**-149),
-    "float16": Rounding("f2", 2.0**-11, 2.0**-24),
+FLOAT_TYPES = {
+    "float64": FloatType("f8", 0.0, 0.0),
+    "float32": FloatType("f4", 2.0**-24, 2.0**-149),
+    "float16": FloatType("f2", 2.0**-11, 2.0**-24),
 }
 
 
-def _rounding(values: str) -> Rounding:
-    if values not in ROUNDINGS:
+def _float_type(values: str) -> FloatType:
+    if values not in FLOAT_TYPES:
         raise InputError(
-            f"compressor.values = {values!r} is not known; there are {', '.join(ROUNDINGS)}"
+            f"compressor.values = {values!r} is not known; there are {', '.join(FLOAT_TYPES)}"
         )
-    return ROUNDINGS[values]
-
-
-def _kept(values: str, k: int) -> float:
-    """What is left of the part of |v|^2 that is kept, at least, once its k values are rounded."""
-    _, relative, least = _rounding(values)
-    return 1.0 - (relative**2 + k * least**2)
+    return FLOAT_TYPES[values]
 
 
 def _sparse(
     v: Floats, indices: NDArray[np.int64], values: str, seeds: Seeds | None = None
 ) -> Sparse:
-    float_type = _rounding(values).float_type
+    float_type = _float_type(values).code
     kept = np.take_along_axis(v, indices, axis=-1)
     if float_type == "f8":
         return Sparse(v.shape[-1], indices, kept, seeds=seeds)
@@ -78,36 +74,38 @@ def _sparse(
 
 
 @dataclass(frozen=True)
-class KeepsK:
-    """k coordinates of d, whichever: phi = 1 - k/d, and a trace more if their values are rounded."""
+class Sparsifier:
+    """Keeps k of d coordinates: phi = 1 - k/d, and slightly more if their values are rounded."""
 
     k: int
     values: str = "float64"
 
     def __post_init__(self) -> None:
-        check_at_least_1(self.k)
-        _rounding(self.values)
+        check_k(self.k)
+        _float_type(self.values)
 
     def check(self, dimension: int) -> None:
-        check_count(self.k, dimension)
+        check_fits(self.k, dimension)
 
     def phi(self, dimension: int) -> float:
-        return 1.0 - self.k / dimension * _kept(self.values, self.k)
+        _, relative, absolute = _float_type(self.values)
+        lost = relative**2 + self.k * absolute**2  # bounds |rounding|^2 over |kept values|^2
+        return 1.0 - self.k / dimension * (1.0 - lost)
 
 
 @dataclass(frozen=True)
-class TopK(KeepsK):
+class TopK(Sparsifier):
     """The k coordinates of largest magnitude."""
 
     dithered: ClassVar[bool] = False
 
     def compress(self, v: Floats, dither: Floats) -> Sparse:  # noqa: ARG002
-        return _sparse(v, largest(v, self.k), self.values)
+        return _sparse(v, largest_indices(v, self.k), self.values)
 
 
 @dataclass(frozen=True)
-class RandomK(KeepsK):
-    """k coordinates, every set of k equally likely. Only a seed travels, not the indices."""
+class RandomK(Sparsifier):
+    """A random set of k coordinates, all equally likely. A seed is sent instead of the indices."""
 
     dithered: ClassVar[bool] = True
 

@@ -1,4 +1,4 @@
-"""Compressors that need not be contractive, for algorithms that damp them."""
+"""Unbiased compressors, for algorithms that damp their error. They need not be contractive."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from cpgt.wire.vectors import Quantized, Scales
 
 @dataclass(frozen=True)
 class UnbiasedQuantizer:
-    """The unbiased b-bit quantizer; |v|_max is the largest magnitude, s = 2^(b-1), u uniform on [0, 1)^d:
+    """The unbiased b-bit quantizer, s = 2^(b-1), u uniform on [0, 1)^d, |v|_max the largest |v_c|:
 
     C(v) = |v|_max / s * sign(v) * floor(s |v_c| / |v|_max + u),   E C(v) = v,
     E|C(v) - v|^2 <= d / (4 s^2) |v|^2.
 
-    |v|_max / s is rounded to single precision before it is used, so that it can travel as that.
+    |v|_max / s is rounded to a float32 before it is used, because it is sent as one.
     """
 
     bits: int
@@ -43,5 +43,5 @@ class UnbiasedQuantizer:
         scale: Scales = (np.abs(v).max(axis=-1, keepdims=True) / steps).astype(np.float32)
         levels = v / (scale + TINY)
         levels += np.copysign(dither, v)
-        # rounding may have made the largest a little more than s
+        # rounding of the scale may lift the largest level above s
         return Quantized(self.bits, scale, np.trunc(levels).clip(-steps, steps))

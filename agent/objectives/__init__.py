@@ -1,8 +1,8 @@
-"""Private cost functions, found by name and made from an agent's own data."""
+"""Private cost functions, found by name and built from an agent's own data."""
 
 from cpgt.agent.objectives.classification import Logistic, Softmax
 from cpgt.agent.objectives.loading import load_data
-from cpgt.agent.objectives.objective import Curved, Data, Objective, rounding_of, smoothness_of
+from cpgt.agent.objectives.objective import Data, Objective, rounding_of, smoothness_of
 from cpgt.agent.objectives.quadratic import Quadratic
 from cpgt.agent.objectives.registry import OBJECTIVES, Idle, build_objective, find_factory, is_code
 from cpgt.agent.objectives.regression import Huber, LeastSquares, Ridge
@@ -10,7 +10,6 @@ from cpgt.wire.arrays import Floats
 
 __all__ = [
     "OBJECTIVES",
-    "Curved",
     "Data",
     "Floats",
     "Huber",

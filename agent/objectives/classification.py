@@ -1,4 +1,4 @@
-"""Classification of rows a_r of A by their labels: logistic regression for two classes, softmax for more."""
+"""Classification of the rows a_r of A: logistic regression for two classes, softmax for more."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from functools import cached_property
 import numpy as np
 
 from cpgt.agent.errors import DataError, InputError
-from cpgt.agent.objectives.loading import table
+from cpgt.agent.objectives.loading import labelled_rows
 from cpgt.agent.objectives.objective import Data
-from cpgt.agent.objectives.regression import curvatures, positive, reach
-from cpgt.agent.objectives.rounding import FUNCTION, over_coordinates, roundings
+from cpgt.agent.objectives.regression import largest_eigenvalue, require_positive, residual_bounds
+from cpgt.agent.objectives.rounding import EXP_ROUNDINGS, relative_error, root_mean_square
 from cpgt.wire.arrays import Floats
 
 
@@ -20,11 +20,8 @@ class Logistic:
     def __init__(self, A: Floats, signs: Floats, l2: float, scale: float = 1.0) -> None:
         self.dimension = A.shape[1]
         signed = signs[:, None] * A
-        self._halved, self._scaled, self._l2 = (
-            np.ascontiguousarray(signed.T) / 2,
-            scale / 2 * signed,
-            l2,
-        )
+        self._halved, self._scaled = np.ascontiguousarray(signed.T) / 2, scale / 2 * signed
+        self._l2 = l2
 
     def gradient(self, x: Floats) -> Floats:
         # the slope -1 / (1 + e^t) is (tanh(t / 2) - 1) / 2, which cannot overflow
@@ -33,27 +30,24 @@ class Logistic:
 
     @cached_property
     def smoothness(self) -> float:
-        return float(curvatures(self._halved, self._scaled)[0]) + self._l2  # log(1 + e^-t)'' <= 1/4
-
-    @property
-    def strong_convexity(self) -> float:
-        return self._l2
+        # log(1 + e^-t)'' <= 1/4; both matrices are halved
+        return largest_eigenvalue(self._halved, self._scaled) + self._l2
 
     def rounding(self, magnitude: float) -> float:
-        far = reach(self._halved, np.zeros(1), magnitude)
-        # tanh is nowhere steeper than 1; tanh - 1 is at most 2
-        slopes = (
-            roundings(self.dimension + 1) * far
-            + roundings(FUNCTION + 2)
-            + 2 * roundings(len(far) + 5)
+        margins = residual_bounds(self._halved, np.zeros(1), magnitude)
+        # the slope of tanh is at most 1, and |tanh - 1| at most 2
+        slopes = relative_error(self.dimension + 1) * margins + relative_error(EXP_ROUNDINGS + 2)
+        slopes += 2 * relative_error(len(margins) + 5)
+        return (
+            root_mean_square(slopes @ np.abs(self._scaled))
+            + relative_error(4) * self._l2 * magnitude
         )
-        return over_coordinates(slopes @ np.abs(self._scaled)) + roundings(4) * self._l2 * magnitude
 
 
 class Softmax:
     """f(x) = scale * sum_r (log sum_c exp(x_c a_r) - x_label a_r) + l2 / 2 * |x|^2.
 
-    x is the matrix of all x_c, a row for each class, laid out as one vector: d = classes * features."""
+    x is the matrix with a row x_c for each class, flattened: d = classes * features."""
 
     def __init__(
         self, A: Floats, labels: Floats, classes: int, l2: float, scale: float = 1.0
@@ -61,38 +55,38 @@ class Softmax:
         self._classes, self._features = classes, A.shape[1]
         self.dimension = classes * self._features
         self._transposed, self._scaled, self._l2 = np.ascontiguousarray(A.T), scale * A, l2
-        self._right = (labels == np.arange(classes)[:, None]).astype(np.float64)
+        self._one_hot = (labels == np.arange(classes)[:, None]).astype(np.float64)
 
     def gradient(self, x: Floats) -> Floats:
         scores = x.reshape(*x.shape[:-1], self._classes, self._features) @ self._transposed
         scores -= scores.max(axis=-2, keepdims=True)
         np.exp(scores, scores)
         scores /= scores.sum(axis=-2, keepdims=True)
-        scores -= self._right
+        scores -= self._one_hot
         gradient: Floats = (scores @ self._scaled).reshape(x.shape) + self._l2 * x
         return gradient
 
     @cached_property
     def smoothness(self) -> float:
         # diag(p) - p p^T has no eigenvalue above 1/2
-        return float(curvatures(self._transposed, self._scaled)[0]) / 2 + self._l2
-
-    @property
-    def strong_convexity(self) -> float:
-        return self._l2
+        return largest_eigenvalue(self._transposed, self._scaled) / 2 + self._l2
 
     def rounding(self, magnitude: float) -> float:
-        scores = roundings(self._features + 2) * reach(self._transposed, np.zeros(1), magnitude)
-        # exp makes absolute errors relative ones; numerator and denominator have them both
-        shares = np.expm1(2 * scores + roundings(2 * FUNCTION + self._classes + 2))
-        slopes = shares + roundings(len(scores) + 5)
-        return over_coordinates(slopes @ np.abs(self._scaled)) + roundings(4) * self._l2 * magnitude
+        largest = residual_bounds(self._transposed, np.zeros(1), magnitude)
+        scores = relative_error(self._features + 2) * largest
+        # exp turns absolute errors into relative ones, in numerator and denominator
+        shares = np.expm1(2 * scores + relative_error(2 * EXP_ROUNDINGS + self._classes + 2))
+        slopes = shares + relative_error(len(scores) + 5)
+        return (
+            root_mean_square(slopes @ np.abs(self._scaled))
+            + relative_error(4) * self._l2 * magnitude
+        )
 
 
 def logistic(data: Data, l2: float, scale: float = 1.0) -> Logistic:
-    positive("l2", l2)
-    positive("scale", scale)
-    A, labels = table("logistic", data, "labels")
+    require_positive("l2", l2)
+    require_positive("scale", scale)
+    A, labels = labelled_rows("logistic", data, "labels")
     found = set(np.unique(labels).tolist())
     if not (found <= {0.0, 1.0} or found <= {-1.0, 1.0}):
         raise DataError(
@@ -102,13 +96,12 @@ def logistic(data: Data, l2: float, scale: float = 1.0) -> Logistic:
 
 
 def softmax(data: Data, classes: int, l2: float, scale: float = 1.0) -> Softmax:
-    positive("l2", l2)
-    positive("scale", scale)
+    require_positive("l2", l2)
+    require_positive("scale", scale)
     if classes < 2:
         raise InputError(f"objective.classes must be at least 2, not {classes}")
-    A, labels = table("softmax", data, "labels")
-    strange = labels[~np.isin(labels, np.arange(classes))]
-    if strange.size:
+    A, labels = labelled_rows("softmax", data, "labels")
+    if not np.isin(labels, np.arange(classes)).all():
         raise DataError(
             f"softmax needs labels from 0 to {classes - 1}; there are others in the data file"
         )

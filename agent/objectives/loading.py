@@ -17,7 +17,7 @@ from cpgt.wire.arrays import Floats
 
 
 def load_data(path: Path | None) -> dict[str, NDArray[Any]]:
-    """The arrays of an .npz file; nothing pickled, everything numeric finite."""
+    """The arrays of an .npz file. Pickled objects and numbers that are not finite are refused."""
     if path is None:
         return {}
     try:
@@ -26,9 +26,9 @@ def load_data(path: Path | None) -> dict[str, NDArray[Any]]:
             if not isinstance(archive, NpzFile):
                 raise ValueError("it is a single array without a name")
             data = {name: archive[name] for name in archive.files}
-        stray = [name for name, array in data.items() if not isinstance(array, np.ndarray)]
-        if stray:
-            raise ValueError(f"{stray[0]!r} is not an array")
+        for name, array in data.items():
+            if not isinstance(array, np.ndarray):
+                raise ValueError(f"{name!r} is not an array")
     except FileNotFoundError:
         raise DataError(f"data file {path}: there is no such file") from None
     except (OSError, ValueError, EOFError, BadZipFile, zlib.error) as error:
@@ -42,20 +42,20 @@ def load_data(path: Path | None) -> dict[str, NDArray[Any]]:
     return data
 
 
-def numbers(kind: str, data: Data, *names: str) -> list[Floats]:
-    """These arrays as real numbers, or a line that says which is missing."""
+def real_arrays(kind: str, data: Data, *names: str) -> list[Floats]:
+    """These arrays as floats; raises DataError if one is missing or not of real numbers."""
     for name in names:
         if name not in data:
-            there = ", ".join(map(repr, data)) or "none (was --data given?)"
-            raise DataError(f"{kind} needs an array {name!r} in the data file; it has {there}")
+            found = ", ".join(map(repr, data)) or "none (was --data given?)"
+            raise DataError(f"{kind} needs an array {name!r} in the data file; it has {found}")
         if data[name].dtype.kind not in "biuf":
             raise DataError(f"{kind} needs real numbers in {name!r}, not {data[name].dtype}")
     return [np.asarray(data[name], dtype=np.float64) for name in names]
 
 
-def table(kind: str, data: Data, target: str) -> tuple[Floats, Floats]:
-    """A, a row for each record, and `target`, a number for each."""
-    A, b = numbers(kind, data, "A", target)
+def labelled_rows(kind: str, data: Data, target: str) -> tuple[Floats, Floats]:
+    """A, a row for each record, and the array `target`, a number for each record."""
+    A, b = real_arrays(kind, data, "A", target)
     if A.ndim != 2 or 0 in A.shape or b.shape != A.shape[:1]:
         raise DataError(
             f"{kind} needs A of shape (m, d) and {target} of shape (m,), not {A.shape}, {b.shape}"

@@ -1,7 +1,7 @@
-"""Quadratics by their Hessian: dense, diagonal, or diagonal in a basis that mixes all coordinates.
+"""Quadratics by their Hessian: dense, diagonal, or diagonal in a rotated basis.
 
-The last is how a problem of any condition number is cheap at d = 100,000: eigenvectors are those of a Hartley
-transform with random signs, so that H x takes two fast transforms, and H is never written out.
+The last makes problems of any condition number cheap at d = 100,000. The eigenvectors are those of
+a Hartley transform with random signs, so that H x takes two fast transforms and H is never stored.
 """
 
 from __future__ import annotations
@@ -12,14 +12,13 @@ from functools import cached_property
 import numpy as np
 
 from cpgt.agent.errors import DataError
-from cpgt.agent.objectives.loading import numbers
+from cpgt.agent.objectives.loading import real_arrays
 from cpgt.agent.objectives.objective import Data
-from cpgt.agent.objectives.rounding import over_coordinates, roundings
+from cpgt.agent.objectives.rounding import relative_error, root_mean_square
 from cpgt.wire.arrays import Floats
 
-PER_OCTAVE = (
-    16  # roundings of a fast transform for each doubling of its length: measured, not proved
-)
+# Roundings of a fast transform for each doubling of its length: measured, not proved.
+ROUNDINGS_PER_OCTAVE = 16
 
 
 class Quadratic:
@@ -42,25 +41,23 @@ class Quadratic:
         return self._signs * hartley(self._h * hartley(self._signs * x))
 
     @cached_property
-    def _curvatures(self) -> Floats:
-        return self._h if self._h.ndim == 1 else np.linalg.eigvalsh(self._h).astype(np.float64)
-
-    @property
     def smoothness(self) -> float:
-        return float(self._curvatures.max())
-
-    @property
-    def strong_convexity(self) -> float:
-        return max(0.0, float(self._curvatures.min()))
+        return float(_eigenvalues(self._h).max())
 
     def rounding(self, magnitude: float) -> float:
         if self._signs is not None:
-            transforms = 2 * PER_OCTAVE * math.log2(2 * self.dimension) + 4
-            largest = float(np.abs(self._h).max()) * magnitude  # no transform makes a vector longer
-            return roundings(transforms) * largest + roundings(3) * over_coordinates(self._b)
+            transforms = 2 * ROUNDINGS_PER_OCTAVE * math.log2(2 * self.dimension) + 4
+            largest = float(np.abs(self._h).max()) * magnitude  # the transform keeps lengths
+            return relative_error(transforms) * largest + relative_error(3) * root_mean_square(
+                self._b
+            )
         sizes = np.abs(self._h).sum(axis=0) if self._h.ndim == 2 else np.abs(self._h)
         length = self.dimension if self._h.ndim == 2 else 1
-        return roundings(length + 3) * over_coordinates(magnitude * sizes + np.abs(self._b))
+        return relative_error(length + 3) * root_mean_square(magnitude * sizes + np.abs(self._b))
+
+
+def _eigenvalues(H: Floats) -> Floats:
+    return H if H.ndim == 1 else np.linalg.eigvalsh(H).astype(np.float64)
 
 
 def hartley(x: Floats) -> Floats:
@@ -71,19 +68,20 @@ def hartley(x: Floats) -> Floats:
 
 
 def quadratic(data: Data) -> Quadratic:
-    H, b = numbers("quadratic", data, "H", "b")
+    H, b = real_arrays("quadratic", data, "H", "b")
     d = len(b) if b.ndim == 1 else 0
     if not d or H.shape not in ((d,), (d, d)):
         raise DataError(
-            f"quadratic needs b of shape (d,) and H of shape (d, d) or (d,), not {b.shape}, {H.shape}"
+            "quadratic needs b of shape (d,) and H of shape (d, d) or (d,), "
+            f"not {b.shape}, {H.shape}"
         )
     if H.ndim == 2 and not np.allclose(H, H.T, rtol=1e-9, atol=1e-12 * np.abs(H).max()):
         raise DataError("quadratic needs a symmetric H; H and its transpose differ")
-    signs = numbers("quadratic", data, "signs")[0] if "signs" in data else None
+    signs = real_arrays("quadratic", data, "signs")[0] if "signs" in data else None
     if signs is not None and (H.ndim != 1 or signs.shape != b.shape or (np.abs(signs) != 1).any()):
         raise DataError(
             "quadratic needs signs of shape (d,) with entries 1 and -1, and H of shape (d,)"
         )
-    if (H if H.ndim == 1 else np.linalg.eigvalsh(H)).min() < -1e-9 * np.abs(H).max():
+    if _eigenvalues(H).min() < -1e-9 * np.abs(H).max():
         raise DataError("quadratic needs an H without negative curvature: f would have no minimum")
     return Quadratic(H, b, signs)

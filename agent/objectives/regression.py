@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from functools import cached_property
 
 import numpy as np
 
 from cpgt.agent.errors import InputError
-from cpgt.agent.objectives.loading import table
+from cpgt.agent.objectives.loading import labelled_rows
 from cpgt.agent.objectives.objective import Data
-from cpgt.agent.objectives.rounding import over_coordinates, roundings
+from cpgt.agent.objectives.rounding import relative_error, root_mean_square
 from cpgt.wire.arrays import Floats
 from cpgt.wire.vectors import product
 
@@ -27,20 +28,12 @@ class LeastSquares:
         return product(residuals, self._scaled)
 
     @cached_property
-    def _curvatures(self) -> Floats:
-        return curvatures(self._transposed, self._scaled)
-
-    @property
     def smoothness(self) -> float:
-        return float(self._curvatures[0])
-
-    @property
-    def strong_convexity(self) -> float:
-        return float(self._curvatures[-1]) if len(self._b) >= self.dimension else 0.0
+        return largest_eigenvalue(self._transposed, self._scaled)
 
     def rounding(self, magnitude: float) -> float:
-        terms = reach(self._transposed, self._b, magnitude) @ np.abs(self._scaled)
-        return roundings(self.dimension + len(self._b) + 5) * over_coordinates(terms)
+        terms = residual_bounds(self._transposed, self._b, magnitude) @ np.abs(self._scaled)
+        return relative_error(self.dimension + len(self._b) + 5) * root_mean_square(terms)
 
 
 class Ridge(LeastSquares):
@@ -53,22 +46,18 @@ class Ridge(LeastSquares):
     def gradient(self, x: Floats) -> Floats:
         return super().gradient(x) + self._l2 * x
 
-    @property
+    @cached_property
     def smoothness(self) -> float:
         return super().smoothness + self._l2
 
-    @property
-    def strong_convexity(self) -> float:
-        return super().strong_convexity + self._l2
-
     def rounding(self, magnitude: float) -> float:
-        return super().rounding(magnitude) + roundings(4) * self._l2 * magnitude
+        return super().rounding(magnitude) + relative_error(4) * self._l2 * magnitude
 
 
 class Huber:
     """f(x) = scale * sum_r h(a_r x - b_r) + l2 / 2 * |x|^2.
 
-    h(t) = t^2 / 2 up to |t| = threshold, and goes straight on from there."""
+    h(t) = t^2 / 2 up to |t| = threshold, and is linear beyond."""
 
     def __init__(
         self, A: Floats, b: Floats, threshold: float, l2: float = 0.0, scale: float = 1.0
@@ -84,55 +73,54 @@ class Huber:
 
     @cached_property
     def smoothness(self) -> float:
-        return float(curvatures(self._transposed, self._scaled)[0]) + self._l2
-
-    @property
-    def strong_convexity(self) -> float:
-        return self._l2  # far from every record, h is straight
+        return largest_eigenvalue(self._transposed, self._scaled) + self._l2
 
     def rounding(self, magnitude: float) -> float:
-        far = reach(self._transposed, self._b, magnitude)
-        slopes = roundings(self.dimension + 1) * far  # clipping brings no two numbers further apart
-        slopes += roundings(len(self._b) + 4) * np.minimum(far, self._threshold)
-        l2 = roundings(4) * self._l2 * magnitude
-        return over_coordinates(slopes @ np.abs(self._scaled)) + l2
+        residuals = residual_bounds(self._transposed, self._b, magnitude)
+        slopes = relative_error(self.dimension + 1) * residuals  # clipping does not increase errors
+        slopes += relative_error(len(self._b) + 4) * np.minimum(residuals, self._threshold)
+        l2 = relative_error(4) * self._l2 * magnitude
+        return root_mean_square(slopes @ np.abs(self._scaled)) + l2
 
 
-def curvatures(transposed: Floats, scaled: Floats) -> Floats:
-    """The eigenvalues of c A^T A, largest first, from A^T and c A; not those that are 0 for want of rows."""
+def largest_eigenvalue(transposed: Floats, scaled: Floats) -> float:
+    """The largest eigenvalue of c A^T A, from A^T and c A."""
     one, other = (np.linalg.svd(matrix, compute_uv=False) for matrix in (transposed, scaled))
-    found: Floats = one * other
-    return found
+    return float(one[0] * other[0])
 
 
-def reach(transposed: Floats, b: Floats, magnitude: float) -> Floats:
-    """How large the terms of A x - b can be together, in each row, where no coordinate of x is larger."""
-    together: Floats = magnitude * np.abs(transposed).sum(axis=0) + np.abs(b)
-    return together
+def residual_bounds(transposed: Floats, b: Floats, magnitude: float) -> Floats:
+    """Bounds on the sum of the magnitudes of the terms of A x - b, for |x_c| <= `magnitude`."""
+    bounds: Floats = magnitude * np.abs(transposed).sum(axis=0) + np.abs(b)
+    return bounds
 
 
-def positive(name: str, value: float) -> None:
-    if not 0 < value < float("inf"):
+def require_positive(name: str, value: float) -> None:
+    if not 0 < value < math.inf:
         raise InputError(f"objective.{name} must be positive, not {value}")
 
 
-def not_negative(name: str, value: float) -> None:
-    if not 0 <= value < float("inf"):
+def require_non_negative(name: str, value: float) -> None:
+    if not 0 <= value < math.inf:
         raise InputError(f"objective.{name} must be at least 0, not {value}")
 
 
+# Factories check public options before they read data: errors in options may be reported.
+
+
 def least_squares(data: Data, scale: float = 1.0) -> LeastSquares:
-    return LeastSquares(*table("least-squares", data, "b"), scale)
+    require_positive("scale", scale)
+    return LeastSquares(*labelled_rows("least-squares", data, "b"), scale)
 
 
 def ridge(data: Data, l2: float, scale: float = 1.0) -> Ridge:
-    positive("l2", l2)
-    positive("scale", scale)
-    return Ridge(*table("ridge", data, "b"), l2, scale)
+    require_positive("l2", l2)
+    require_positive("scale", scale)
+    return Ridge(*labelled_rows("ridge", data, "b"), l2, scale)
 
 
 def huber(data: Data, threshold: float = 1.0, l2: float = 0.0, scale: float = 1.0) -> Huber:
-    positive("threshold", threshold)
-    not_negative("l2", l2)
-    positive("scale", scale)
-    return Huber(*table("huber", data, "b"), threshold, l2, scale)
+    require_positive("threshold", threshold)
+    require_non_negative("l2", l2)
+    require_positive("scale", scale)
+    return Huber(*labelled_rows("huber", data, "b"), threshold, l2, scale)

@@ -1,1 +1,1 @@
-"""Privacy of one agent: noise, its randomness and secret, the account of epsilon, the budget, the log."""
+"""Privacy of one agent: noise, randomness, secret, account of epsilon, budget, log."""

@@ -1,34 +1,36 @@
-"""An agent's privacy budget: what each round will have spent is known before it is played.
+"""The privacy budget of an agent: epsilon of every round is known before the round is sent.
 
-The account (privacy/account.py) depends on public parameters and on L alone, not on what happens in a run. So
-an agent looks some windows ahead, says in time after how many rounds its budget is spent, and the
-coordinator lets the run end there for everybody, in order. A coordinator that grants more gets a BudgetError
-instead of a round.
+The account (privacy/account.py) depends on public parameters and on L alone, not on the course of
+a run. An agent therefore computes epsilon some windows ahead and reports in time after how many
+rounds its budget is spent. The coordinator ends the run there for all agents, in order. If it
+grants more rounds nevertheless, the agent raises a BudgetError instead of sending.
 
-Whose word counts: the owner's own claims (the command line) come before those of the network file. An
-owner's budget is measured by the owner's own claims alone, and of two budgets the smaller holds. So a
+Precedence: claims of the agent's owner (command line) override those of the network file. If the
+owner sets a budget, only the owner's claims measure it, and of two budgets the smaller holds. A
 coordinator can make an agent stop earlier, never later.
 
-L: an objective's own is made of private data. Epsilon then says something about that data, so it stays in
-the agent's own folder. Where L is claimed, no data is in it, and epsilon may be told. (A budget that ends a
-run is seen by all either way; claim an L where that must not depend on data. For record adjacency L must be
-claimed: it has to hold for all data that there might have been.)
+L: the smoothness that an objective computes depends on private data. Epsilon then depends on that
+data, too, and stays in the agent's own folder. A claimed L contains no data, so epsilon may be
+reported. (All agents see when a budget ends a run. Claim an L where that must not depend on data.
+Record adjacency requires a claimed L, because it has to hold for every possible data set.)
 
-Rounding: two adjacent states that are equal in exact arithmetic may be computed some units in the last place
-apart. A budget therefore needs `magnitude`, a public bound M on |x| and |y|: the agent stops if they grow
-beyond it, and the account adds to every coordinate, in every round, what rounding may do up to there. With
-u = 2^-53 and both worlds together:
+Rounding: two adjacent states that are equal in exact arithmetic may be computed some units in the
+last place apart. A budget therefore needs `magnitude`, a public bound M on |x| and |y|. The agent
+stops if they exceed it, and the account adds the largest rounding difference up to M to every
+coordinate in every round. With u = 2^-53, for both problems together:
 
-    x+ = x^a + pull - alpha y                 2 u (1 + alpha) M, and 2 u M more on the way to the lattice
-    y+ = y^a + pull + grad(x+) - grad(x)      2 u M, the same 2 u M, and four times a gradient's own error
+    x+ = x^a + pull - alpha y             2 u (1 + alpha) M, and 2 u M for rounding to the lattice
+    y+ = y^a + pull + grad(x+) - grad(x)  2 u M, the same 2 u M, and 4 times the gradient's error
 
-(x^a + pull is the same number in both.) A gradient's own error is `rounding` times M: public, claimed for
-both problems, and held against the objective's own bound (agent/objectives/rounding.py) where it has one.
-Without a budget and without `magnitude`, epsilon is that of exact arithmetic.
+(x^a + pull is the same number in both.) The error of a gradient is `rounding` times M. It is
+public, claimed for both problems, and checked against the bound of the objective
+(agent/objectives/rounding.py) where it has one. Without a budget and without `magnitude`, epsilon
+is that of exact arithmetic.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, TypeAlias
@@ -39,149 +41,152 @@ from cpgt.agent.algorithms import CPGT, Algorithm
 from cpgt.agent.errors import BudgetError, DataError, InputError
 from cpgt.agent.objectives import Objective, rounding_of, smoothness_of
 from cpgt.agent.objectives.rounding import UNIT
-from cpgt.agent.privacy.account import Account, Epsilon, Scales, Terms
+from cpgt.agent.privacy.account import Account, Epsilon, PerChannel, Terms
 from cpgt.agent.privacy.noise import GRID, LaplaceNoise
+from cpgt.wire.arrays import Floats
 
-ROUNDING = 2.0**-40  # of the magnitude, where nobody claims another: about 8,000 roundings
-CAREFUL = 1.0 - 2.0**-20  # a sum of squares has been rounded itself
-AT_ONCE = 256  # rounds whose scales are worked out together
+DEFAULT_ROUNDING = 2.0**-40  # error of a gradient over the magnitude: about 8,000 roundings
+NORM_MARGIN = 1.0 - 2.0**-20  # covers the rounding of a sum of squares
+CHUNK_ROUNDS = 256  # rounds whose scales are computed in one numpy call
 Adjacency: TypeAlias = Literal["function", "record"]
 
 
 @dataclass(frozen=True)
 class Claims:
-    """What is said of the problem, and the most that may be spent. None is for what is not said."""
+    """Claims about the problem, and the budget `epsilon`. None means not claimed."""
 
     epsilon: float | None = None
     delta: float | None = None
     adjacency: Adjacency | None = None
     smoothness: float | None = None
     magnitude: float | None = None
-    rounding: float | None = None  # of a gradient, over the magnitude
+    rounding: float | None = None  # error of a gradient over the magnitude
 
     @classmethod
     def of(cls, parameters: Mapping[str, Any]) -> Claims:
-        """The network's, as a plan brings them."""
+        """The claims of the network file, from the parameters of a plan."""
         try:
             return cls(**parameters)
         except TypeError as error:
             raise InputError(f"the plan's parameters cannot be used: privacy: {error}") from None
 
-    def before(self, network: Claims) -> Claims:
-        """An owner's claims, where they say something, and else the network's. An owner's budget is alone:
-        nobody else may say what it is measured in, and only a smaller one can take its place."""
+    def overriding(self, network: Claims) -> Claims:
+        """These claims of the owner, completed by those of the network file.
+
+        A budget of the owner is not completed: others must not choose what it is measured by, and
+        only a smaller budget can replace it."""
         if self.epsilon is not None:
             return replace(self, epsilon=min(self.epsilon, network.epsilon or self.epsilon))
-        return replace(
-            network, **{n: value for n, value in asdict(self).items() if value is not None}
-        )
+        claimed = {name: value for name, value in asdict(self).items() if value is not None}
+        return replace(network, **claimed)
 
     def gradient_error(self) -> float:
-        """By how much rounding may take a coordinate of a gradient from its exact value."""
-        return (self.magnitude or 0.0) * (ROUNDING if self.rounding is None else self.rounding)
+        """Bound on the rounding error of a coordinate of a gradient."""
+        rounding = DEFAULT_ROUNDING if self.rounding is None else self.rounding
+        return (self.magnitude or 0.0) * rounding
 
-    def rounded_apart(self, alpha: float) -> float:
-        """By how much it may part two coordinates that are equal in exact arithmetic."""
+    def rounding_difference(self, alpha: float) -> float:
+        """Bound on the difference of two coordinates that are equal in exact arithmetic."""
         return 4 * self.gradient_error() + (4 + 2 * alpha) * UNIT * (self.magnitude or 0.0)
 
 
 @dataclass
 class Spending:
-    """Epsilon after each round, worked out ahead of the rounds."""
+    """Epsilon after each round, computed ahead of the rounds, and the limit set by the budget."""
 
     terms: Terms
     noise: LaplaceNoise
     budget: float | None
     magnitude: float | None
-    public: bool
-    limit: int | None = None  # the budget ends the run after so many rounds
+    public: bool  # no private L is in epsilon
+    limit: int | None = None  # number of rounds that the budget allows, once it is known
 
     def __post_init__(self) -> None:
         self._account = Account(self.terms)
-        self._ahead: list[Epsilon] = []  # of rounds that are not taken yet
-        self.taken = 0
+        self._ahead: list[Epsilon] = []  # of rounds that are computed, but not spent yet
+        self.rounds = 0  # spent
         self.spent = self._account.epsilon
-        self._surely_within = CAREFUL * (self.magnitude or 0.0) ** 2
+        self._safe_square = NORM_MARGIN * (self.magnitude or 0.0) ** 2
 
-    def look(self, until: int) -> int:
-        """How many of the rounds 0 .. until - 1 may be played."""
+    def affordable(self, until: int) -> int:
+        """How many of the rounds 0 .. until - 1 the budget allows."""
         while self.limit is None and self._account.rounds < until:
-            self._extend(min(until, self._account.rounds + AT_ONCE))
+            self._extend(min(until, self._account.rounds + CHUNK_ROUNDS))
         return until if self.limit is None else min(self.limit, until)
 
     def _extend(self, until: int) -> None:
         rounds = np.arange(self._account.rounds, until)
         for x, y in self.noise.scales_of(rounds).tolist():
-            after = self._account.after_next(Scales(x, y))
+            after = self._account.next_round(PerChannel(x, y))
             if self.budget is not None and not after.epsilon.sound <= self.budget:
                 self.limit = self._account.rounds
                 return
             self._account = after
             self._ahead.append(after.epsilon)
 
-    def take(self, rounds: int) -> list[Epsilon]:
-        """These rounds are played: what was spent after each of those not asked for before."""
-        self.look(rounds)
-        number = rounds - self.taken
-        played, self._ahead = self._ahead[:number], self._ahead[number:]
-        self.taken = rounds
-        self.spent = played[-1] if played else self.spent
-        return played
+    def spend_until(self, rounds: int) -> list[Epsilon]:
+        """Mark the first `rounds` rounds as spent; epsilon after each newly spent round."""
+        self.affordable(rounds)
+        number = rounds - self.rounds
+        spent, self._ahead = self._ahead[:number], self._ahead[number:]
+        self.rounds = rounds
+        self.spent = spent[-1] if spent else self.spent
+        return spent
 
     def refusal(self) -> BudgetError:
-        """This goes to the coordinator, so what was spent is named only where no private L is in it."""
+        """The coordinator gets this text, so it names what was spent only if that is public."""
         spent = f"{self._account.epsilon.sound:.6g} of " if self.public else ""
         return BudgetError(
             f"round {self.limit} was granted, but would spend more than the privacy budget "
             f"(epsilon: {spent}{self.budget:g})"
         )
 
-    def check(self, values: np.ndarray[tuple[int, ...], np.dtype[np.float64]]) -> None:
-        """Before a round is sent: are x and y within what the account was computed for?"""
-        if self.magnitude is None or np.vdot(values, values) <= self._surely_within:
-            return  # nearly always: no coordinate is larger than the norm, and that takes one call
+    def check_magnitude(self, values: Floats) -> None:
+        """Before a round is sent: raise if x or y exceeds what the account was computed for."""
+        # No coordinate exceeds the norm, and the norm takes one call: nearly every round ends here.
+        if self.magnitude is None or np.vdot(values, values) <= self._safe_square:
+            return
         if not np.abs(values).max() <= self.magnitude:
             raise BudgetError(
-                f"x or y has left the magnitude {self.magnitude:g} that the account of privacy is made for; "
-                "choose a larger privacy.magnitude, or lower algorithm.alpha"
+                f"x or y exceeds privacy.magnitude = {self.magnitude:g}, for which epsilon was "
+                "computed; choose a larger privacy.magnitude, or lower algorithm.alpha"
             )
 
 
 def open_account(
     claims: Claims, algorithm: Algorithm[Any, Any], objective: Objective
 ) -> Spending | None:
-    """An account, if there is what it takes: delta, noise, and L. A budget must have one."""
+    """The account, or None where delta, noise or L is missing. With a budget that is an error."""
     try:
         return _open(claims, algorithm, objective)
-    except _Unknown as error:
+    except _MissingInput as error:
         if claims.epsilon is None:
             return None
         raise InputError(f"a privacy budget needs {error}") from None
 
 
-class _Unknown(Exception):  # noqa: N818  # an account that nobody needs is not missed
-    """What an account cannot do without."""
+class _MissingInput(Exception):  # noqa: N818  # it is an error only where there is a budget
+    """An account cannot be computed; the message names the missing input."""
 
 
 def _open(claims: Claims, algorithm: Algorithm[Any, Any], objective: Objective) -> Spending:
     noise = algorithm.noise
     if not isinstance(algorithm, CPGT):
-        raise _Unknown("an algorithm whose account is known: 'cpgt' or 'diadsp'")
+        raise _MissingInput("an algorithm whose account is known: 'cpgt' or 'diadsp'")
     if min(noise.scales) == 0:
-        raise _Unknown("noise: noise.s_x or noise.s_y is 0, so epsilon is infinite")
+        raise _MissingInput("noise: noise.s_x or noise.s_y is 0, so epsilon is infinite")
     if claims.delta is None:
-        raise _Unknown("delta: by how much the gradients of adjacent problems may differ")
+        raise _MissingInput("delta: by how much the gradients of adjacent problems may differ")
     if claims.magnitude is None and claims.epsilon is not None:
-        raise _Unknown(
-            "a bound on |x| and |y|, to count rounding with: privacy.magnitude or --magnitude"
+        raise _MissingInput(
+            "a bound on |x| and |y|, for rounding: privacy.magnitude or --magnitude"
         )
     smoothness = _smoothness(claims, objective)
     _check_rounding(claims, objective)
     terms = make_terms(claims, algorithm, smoothness, objective.dimension)
-    spending = Spending(
-        terms, noise, claims.epsilon, claims.magnitude, claims.smoothness is not None
-    )
-    if spending.look(1) == 0:
+    public = claims.smoothness is not None
+    spending = Spending(terms, noise, claims.epsilon, claims.magnitude, public)
+    if spending.affordable(1) == 0:
         raise BudgetError(
             f"the first round alone would spend more than the privacy budget of {claims.epsilon:g}"
         )
@@ -191,7 +196,7 @@ def _open(claims: Claims, algorithm: Algorithm[Any, Any], objective: Objective) 
 def make_terms(
     claims: Claims, algorithm: Algorithm[Any, Any], smoothness: float, dimension: int
 ) -> Terms:
-    """What these claims mean for an agent with this L."""
+    """The terms of an account from these claims, for an agent with this L."""
     if claims.delta is None:
         raise InputError("privacy: delta is missing")
     terms = Terms(
@@ -203,35 +208,38 @@ def make_terms(
         q=1.0,
         dimension=dimension,
         adjacency=claims.adjacency or "function",
-        rounding=claims.rounded_apart(algorithm.alpha),
+        rounding=claims.rounding_difference(algorithm.alpha),
     )
     return with_noise(terms, algorithm.noise)
 
 
 def with_noise(terms: Terms, noise: LaplaceNoise) -> Terms:
-    """These terms, with this noise and all that its lattice and its floor mean for them."""
+    """These terms with the scales, floor and lattice of this noise."""
     s_x, s_y = noise.scales
-    return replace(terms, s_x=s_x, s_y=s_y, q=noise.q, floor=noise.lowest, grid=GRID)
+    return replace(terms, s_x=s_x, s_y=s_y, q=noise.q, floor=noise.effective_floor, grid=GRID)
 
 
 def _smoothness(claims: Claims, objective: Objective) -> float:
     own, claimed = smoothness_of(objective), claims.smoothness
-    if own is not None and not 0 <= own < float("inf"):
+    if own is not None and not 0 <= own < math.inf:
         raise DataError(
             f"the gradient's L is {own}: the data is too large, or the objective is not smooth"
         )
     if claimed is not None:
         if own is not None and own > claimed * (1 + 1e-9):
             raise DataError(
-                f"the claimed privacy.smoothness {claimed:g} is too small: the gradient has L = {own:g}"
+                f"the claimed privacy.smoothness {claimed:g} is too small: "
+                f"the gradient has L = {own:g}"
             )
         return claimed
     if claims.adjacency == "record":
-        raise _Unknown(
-            "an L that holds for all data there might have been: privacy.smoothness or --smoothness"
+        raise _MissingInput(
+            "an L that holds for every possible data set: privacy.smoothness or --smoothness"
         )
     if own is None:
-        raise _Unknown("L, which this objective does not know: privacy.smoothness or --smoothness")
+        raise _MissingInput(
+            "L, which this objective does not know: privacy.smoothness or --smoothness"
+        )
     return own
 
 
@@ -239,6 +247,6 @@ def _check_rounding(claims: Claims, objective: Objective) -> None:
     own = None if claims.magnitude is None else rounding_of(objective, claims.magnitude)
     if own is not None and claims.magnitude is not None and own > claims.gradient_error():
         raise DataError(
-            f"rounding may take a gradient {own:.2g} from its exact value, more than is counted; "
+            f"the rounding error of a gradient may be {own:.2g}, more than is counted; "
             f"claim a privacy.rounding of at least {1.01 * own / claims.magnitude:.3g}"
         )

@@ -1,27 +1,29 @@
 """Laplace noise with a geometrically decaying scale, s q^k on every coordinate, on a lattice.
 
-In round k a channel has the scale t = max(s q^k, floor) and a lattice of step g = t / 2^44. A value x goes
-to the lattice point n = rint(x / g), the noise is a discrete Laplace number Z of lattice steps, and
+In round k a channel has the scale t = max(s q^k, floor) and a lattice of step g = t / 2^44. A
+value x is rounded to the lattice point n = rint(x / g). The noise is a discrete Laplace number Z
+of lattice steps:
 
     x^a = g (n + Z),    P(Z = z) proportional to exp(-|z| g / t).
 
-Why it holds in floating point, where x + Laplace noise does not (Mironov 2012): n and Z are whole numbers,
-exact as floats; the float sum of two floats is a function of their exact sum, and so is its product with g.
-So x^a says no more than the whole number n + Z does, each of which every n can reach. All steps depend on
-public parameters alone.
+Privacy in floating point: x + Laplace noise computed in floats is not private (Mironov 2012). Here
+n and Z are integers that floats hold exactly. The float sum of two floats is a function of their
+exact sum, and so is its product with g. So x^a reveals no more than the integer n + Z, and every n
+can reach each of these integers. g depends on public parameters alone.
 
-What it costs: rounding to the lattice takes two values apart by up to one step more, and the probabilities
-are right to a factor 1 + SLACK: together less than GRID a coordinate, channel and round, which the account
-adds.
+Cost: rounding to the lattice adds up to one step to the difference of two values, and the
+probabilities are exact up to a factor 1 + SLACK. Together that is less than GRID for each
+coordinate, channel and round, which the account adds.
 
-The floor: s q^k falls for ever, but x has only 53 bits. Two runs on adjacent data compute their next x with
-different rounding, by some units in its last place, and noise below that would hide nothing. So scales stop
-falling at the floor. It is public, never 0, and by default 2^-40 of the smaller scale. No value leaves
-without noise, however long the run, unless s = 0 was asked for.
+Floor: s q^k decreases without end, but x has only 53 bits. Two runs on adjacent data round their
+next x differently, by some units in the last place, and smaller noise would not hide that. So
+scales stop decreasing at the floor. It is public, positive, and by default 2^-40 of the smaller
+scale. No value is sent without noise, however long the run, unless the scale is set to 0.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -30,18 +32,18 @@ import numpy as np
 
 from cpgt.agent.errors import InputError
 from cpgt.agent.privacy.lattice import BITS, SLACK, Stream, discrete_laplace
-from cpgt.agent.privacy.randomness import Label, Rounds, Source
+from cpgt.agent.privacy.randomness import Label, RandomBlock, Rounds
 from cpgt.wire.arrays import Floats
 from cpgt.wire.vectors import SHORT
 
 GRID = 2.0**-BITS + 2 * SLACK
-FLOOR = 2.0**-40
-LEAST_FLOOR = 2.0**-900  # a step of the lattice is still an ordinary float
-PORTION = 2**15  # numbers drawn at once: more do not fit the cache
+DEFAULT_FLOOR = 2.0**-40  # over the smaller scale
+MIN_FLOOR = 2.0**-900  # a lattice step is still a normal float
+CHUNK = 2**15  # numbers drawn in one call: more do not fit the cache
 
 
-class Drawn(NamedTuple):
-    """What one round adds: z lattice steps of this size."""
+class NoiseDraw(NamedTuple):
+    """The noise of one round: z lattice steps of size `step`."""
 
     z: Floats
     step: Floats
@@ -49,63 +51,57 @@ class Drawn(NamedTuple):
 
 @dataclass(frozen=True)
 class LaplaceNoise:
-    """One scale for each channel (s_x, s_y), one decay q for both. Scale 0 is no noise."""
+    """A scale for each channel (s_x, s_y) and one decay q. A scale of 0 means no noise."""
 
     scales: tuple[float, ...]
     q: float
     floor: float | None = None
 
     def __post_init__(self) -> None:
-        if not all(0 <= scale < float("inf") for scale in self.scales):
+        if not all(0 <= scale < math.inf for scale in self.scales):
             raise InputError(f"noise.s_x and noise.s_y must be at least 0, not {self.scales}")
         if not 0 < self.q <= 1:
             raise InputError(f"noise.q must be in (0, 1], not {self.q}")
-        if not self.silent and not LEAST_FLOOR <= self.lowest < float("inf"):
+        if any(self.scales) and not MIN_FLOOR <= self.effective_floor < math.inf:
             raise InputError(
-                f"noise.floor must be at least {LEAST_FLOOR:.0e}, not {self.lowest}: "
+                f"noise.floor must be at least {MIN_FLOOR:.0e}, not {self.effective_floor}: "
                 "noise below it would be lost in rounding"
             )
 
-    @property
-    def silent(self) -> bool:
-        return not any(self.scales)
-
     @cached_property
-    def lowest(self) -> float:
-        """No noise has a smaller scale than this."""
+    def effective_floor(self) -> float:
+        """The smallest scale of any round: `floor`, or its default."""
         if self.floor is not None:
             return self.floor
-        return FLOOR * min((scale for scale in self.scales if scale), default=0.0)
+        return DEFAULT_FLOOR * min((scale for scale in self.scales if scale), default=0.0)
 
     def scales_of(self, rounds: Rounds) -> Floats:
         """The scales of these rounds: (rounds, channels)."""
-        wanted = np.array(self.scales)
-        falling = self.q ** rounds.astype(np.float64)[:, None] * wanted
-        return np.where(wanted > 0, np.maximum(falling, self.lowest), 0.0)
+        initial = np.array(self.scales)
+        decayed = self.q ** rounds.astype(np.float64)[:, None] * initial
+        return np.where(initial > 0, np.maximum(decayed, self.effective_floor), 0.0)
 
-    def draw(self, words: Source, rounds: Rounds) -> list[Drawn]:
-        """The noise of several rounds."""
-        z = words.sampled(Label.NOISE, _in_portions)
+    def draw(self, block: RandomBlock, rounds: Rounds) -> list[NoiseDraw]:
+        """The noise of the rounds of one block."""
+        z = block.sample(Label.NOISE, _in_chunks)
         steps = self.scales_of(rounds)[..., None] * 2.0**-BITS
-        if (
-            z.shape[-1] <= SHORT
-        ):  # numpy divides arrays of one shape far sooner than it begins to broadcast
+        if z.shape[-1] <= SHORT:  # broadcasting costs more than the division of short vectors
             steps = np.repeat(steps, z.shape[-1], axis=-1)
-        return [Drawn(*drawn) for drawn in zip(z, steps, strict=True)]
+        return [NoiseDraw(*draw) for draw in zip(z, steps, strict=True)]
 
-    def add(self, values: Floats, drawn: Drawn) -> Floats:
-        """x^a from x and what was drawn for this round. The noise eta is what x^a differs from x by."""
-        z, step = drawn
-        silent = step == 0 if 0.0 in self.scales else None
-        if silent is not None:
-            step = np.where(silent, 1.0, step)
+    def add(self, values: Floats, draw: NoiseDraw) -> Floats:
+        """x^a from x and the draw of this round. The noise eta is x^a - x."""
+        z, step = draw
+        noiseless = step == 0 if 0.0 in self.scales else None
+        if noiseless is not None:
+            step = np.where(noiseless, 1.0, step)
         points = values / step
         np.rint(points, points)
         points += z
         points *= step
-        return points if silent is None else np.where(silent, values, points)
+        return points if noiseless is None else np.where(noiseless, values, points)
 
 
-def _in_portions(stream: Stream, number: int) -> Floats:
-    portions = [min(PORTION, number - first) for first in range(0, number, PORTION)]
-    return np.concatenate([discrete_laplace(stream, portion) for portion in portions])
+def _in_chunks(stream: Stream, number: int) -> Floats:
+    chunks = [min(CHUNK, number - first) for first in range(0, number, CHUNK)]
+    return np.concatenate([discrete_laplace(stream, chunk) for chunk in chunks])

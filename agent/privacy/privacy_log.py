@@ -34,7 +34,7 @@ class PrivacyLog:
         self._rows.close()
         spending = self._spending
         summary = {
-            "rounds": spending.taken,
+            "rounds": spending.rounds,
             "epsilon": {name: _json(value) for name, value in spending.spent._asdict().items()},
             "budget": spending.budget,
             "magnitude": spending.magnitude,

@@ -1,8 +1,8 @@
-"""The agent's secret: from the operating system, for one run, in a file that only its owner can read.
+"""The agent's secret: random bytes for one run, in a file that only its owner can read.
 
-All noise is made of it: whoever has it can take the noise off. A second run with the same secret would add
-the same noise to other values, and their difference would be bare; so a secret that is there already is
-refused.
+All noise is computed from the secret, so a reader of it can subtract the noise. A second run with
+the same secret would add the same noise to other values, and the difference of the two would carry
+no noise. So a secret that exists already is refused.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ NAME = "secret"
 
 
 def new_secret(folder: Path) -> bytes:
-    """Made, and safely on the disk before anything is sent: whoever goes on with this run must find it."""
+    """A new secret, on the disk before anything is sent, so that a resumed run finds it."""
     secret, path = fresh_secret(), folder / NAME
     try:
         with private_file(path) as file:
@@ -28,14 +28,14 @@ def new_secret(folder: Path) -> bytes:
     except OSError as error:
         if path.is_file():
             raise InputError(
-                f"{path} exists already: it is the secret of another run, and none is used twice; "
-                "choose another --out"
+                f"{path} exists already: it is the secret of another run, and a secret is used "
+                "only once; choose another --out"
             ) from None
         raise InputError(f"cannot write {path}: {error.strerror}") from None
     return secret
 
 
 def private_file(path: Path) -> BinaryIO:
-    """A new file, for its owner's eyes only from the first moment on."""
+    """Create a file that only its owner can read, from its creation on."""
     path.parent.mkdir(parents=True, exist_ok=True)
     return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb")

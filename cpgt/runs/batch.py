@@ -65,21 +65,21 @@ class _Portion(Randomness):
         super().__init__(secret, first)
         self._with_0, self._others = first == 0, Randomness(secret, first_trial=max(first, 1))
 
-    def sampled(
+    def sample(
         self,
         label: Label,
         block: int,
         shape: tuple[int, ...],
-        sample: Callable[[Stream, int], Numbers],
+        sampler: Callable[[Stream, int], Numbers],
     ) -> Numbers:
         rounds, trials, channels, dimension = shape
         parts: list[NDArray[Any]] = []
         if self._with_0:
-            parts.append(super().sampled(label, block, (rounds, 1, channels, dimension), sample))
+            parts.append(super().sample(label, block, (rounds, 1, channels, dimension), sampler))
         number = trials - len(parts)
         if number:
-            joint = self._others.sampled(
-                label, block, (rounds, channels, number * dimension), sample
+            joint = self._others.sample(
+                label, block, (rounds, channels, number * dimension), sampler
             )
             parts.append(joint.reshape(rounds, channels, number, dimension).swapaxes(1, 2))
         return np.concatenate(parts, axis=1)  # type: ignore[return-value]  # as the parts are

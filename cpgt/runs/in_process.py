@@ -143,14 +143,14 @@ def _play(
 ) -> None:
     """As many of the rounds as every agent's privacy budget lasts for."""
     limited = [account for account in accounts if account and account.budget is not None]
-    rounds = min([account.look(rounds) for account in limited], default=rounds)
+    rounds = min([account.affordable(rounds) for account in limited], default=rounds)
     last = rounds
     for k in range(rounds):
         if k == last:
             return
         for participant, account in zip(participants, accounts, strict=True):
             if account:
-                account.check(participant.core.values)
+                account.check_magnitude(participant.core.values)
         for participant in participants:
             participant.send()
         for participant in participants:

@@ -22,6 +22,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from cpgt.agent.privacy.account import Terms, epsilon_forever, least_decay
 from cpgt.wire.arrays import Floats
 
 M_GRID = tuple(i / 100 for i in range(1, 100))
@@ -124,11 +125,10 @@ class Theorem2:
 def theorem_2(
     alpha: float, L: float, s_x: float, s_y: float, q: float, delta: float = 1.0
 ) -> Theorem2:
-    """The paper's promise for one agent whose gradient may differ by `delta`, for infinitely many rounds."""
-    step = alpha * L
-    q_min = (step + math.sqrt(step**2 + 4 * step)) / 2
+    """Theorem 2 for one agent whose gradient may differ by `delta`, for infinitely many rounds."""
+    q_min = least_decay(alpha, L)
     alpha_met, q_met = alpha < 1 / (2 * L), q_min < q < 1
-    epsilon = None
+    forever = None
     if alpha_met and q_met and min(s_x, s_y) > 0:
-        epsilon = (alpha / s_x + 1 / s_y) * q**2 * delta / (q**2 - step - q * step)
-    return Theorem2(1 / (2 * L), q_min, alpha_met, q_met, epsilon)
+        forever = epsilon_forever(Terms(alpha, L, delta, s_x, s_y, q, dimension=1))
+    return Theorem2(1 / (2 * L), q_min, alpha_met, q_met, forever and forever.paper)

@@ -1,4 +1,4 @@
-"""Small problems, and what their runs are made of, for the tests of the mathematics."""
+"""Small problems and the random draws of their runs, for the tests of the mathematics."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -23,8 +23,8 @@ class Compression(NamedTuple):
     gamma: float
 
 
-# gamma is small where rounding matters: a quantizer is piecewise flat, so with a larger gamma a run amplifies
-# rounding (8 bits, gamma 0.7: the reference started one rounding away leaves itself by 1e-5 in 250 rounds)
+# A quantizer is piecewise constant, so a run with a large gamma amplifies rounding. (8 bits, gamma
+# 0.7: two runs of the reference that start one rounding apart differ by 1e-5 after 250 rounds.)
 COMPRESSIONS = {
     "identity": Compression({"kind": "identity"}, reference.identity, 0.7),
     "top-1": Compression({"kind": "top-k", "k": 1}, reference.top_k(1), 0.1),
@@ -58,7 +58,7 @@ def make_network(
 
 
 class Quadratics:
-    """f_i = scale |A_i x - b_i|^2 of n agents, with the gradients of all agents written out once more."""
+    """f_i = scale |A_i x - b_i|^2 of n agents, with an independent form of their gradients."""
 
     def __init__(self, agents: int, rows: int, dimension: int, scale: float, seed: int) -> None:
         rng = np.random.default_rng(seed)
@@ -99,7 +99,7 @@ def stacked(objectives: Sequence[Objective], x: Array) -> Array:
 
 
 class Draws(NamedTuple):
-    """All that is random in a run, each (K, n, d)."""
+    """The random inputs of a run, each (K, n, d)."""
 
     eta_x: Array
     eta_y: Array
@@ -108,10 +108,10 @@ class Draws(NamedTuple):
 
 
 def draws_of(network: cpgt.Network, seed: int, rounds: int, dimension: int) -> Draws:
-    """What the project draws under this seed, asked for apart from any run.
+    """The draws of the project under this seed, without a run.
 
-    What rounding x to the lattice adds to eta, at most half a step, is not in it. A compressor that is not
-    dithered has no dithers; the project hands it something else instead."""
+    Rounding x to the lattice adds at most half a step to eta, which is not included. For
+    compressors without dither, u_x and u_y are arbitrary."""
     each = []
     for agent in network.agents:
         randomness, algorithm = Randomness(seeded_secret(seed, agent)), network.algorithm_of(agent)

@@ -1,4 +1,4 @@
-"""The project's rounds, messages encoded and decoded on the way, against the stacked-matrix textbook form."""
+"""The project's rounds, with encoded and decoded messages, against the textbook form."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -22,8 +22,8 @@ from tests.agent.problems import (
 )
 from tests.reference import cpgt as reference
 
-# A scale travels as a float32. Where two ways of computing it fall on different sides of the middle between
-# two float32 numbers, runs part by 1e-8 of what was just sent; under this seed, no scale falls so near to it.
+# A scale is sent as a float32. If two ways of computing it round to different float32 numbers, the
+# runs differ by 1e-8 of the message. Under this seed no scale is that near to a midpoint.
 ROUNDS, SEED, TOLERANCE = 500, 8, 1e-9
 
 # doubly stochastic, but w_ij is not w_ji
@@ -64,7 +64,7 @@ def log_cosh(agents: int, dimension: int) -> tuple[list[Objective], Callable[[Ar
     return objectives, lambda x: stacked(objectives, x)
 
 
-# star: too many coordinates for the hub to decode all messages in one go, and too many for one-byte indices
+# star: the hub has too many coordinates to decode all messages in one call, and for 1-byte indices
 PROBLEMS = {
     "paper": Problem({"kind": "paper"}, {}, 10, quadratic),
     "ring-unequal-noise": Problem(
@@ -111,6 +111,5 @@ def test_the_noise_a_run_reports_is_the_noise_it_draws() -> None:
     objectives, _ = problem.make(5, problem.dimension)
     result = cpgt.run(network, objectives, rounds=100, seed=SEED)
     drawn = draws_of(network, SEED, 100, problem.dimension).eta_y
-    np.testing.assert_allclose(
-        result.eta_y, drawn, rtol=0, atol=1e-12
-    )  # x^a - x, so rounded as x^a is
+    # eta is computed as x^a - x and has the rounding of x^a
+    np.testing.assert_allclose(result.eta_y, drawn, rtol=0, atol=1e-12)

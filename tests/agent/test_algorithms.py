@@ -1,4 +1,4 @@
-"""What the mathematics promises of CPGT: its invariant, its limit, its special cases, independent trials."""
+"""Properties of CPGT: its invariant, its limit, its special cases, independent trials."""
 
 import re
 from functools import cache
@@ -10,11 +10,11 @@ import pytest
 import cpgt
 from cpgt.agent.algorithms import X, Y, build_algorithm, start_point
 from cpgt.agent.algorithms.cpgt import State
-from cpgt.agent.algorithms.schemes import REFERENCE
+from cpgt.agent.algorithms.exchange import REFERENCE
 from cpgt.agent.errors import DivergedError, InputError
 from cpgt.agent.objectives import Objective
-from cpgt.agent.privacy.noise import Drawn
-from cpgt.agent.privacy.randomness import Drawer, Randomness, seeded_secret
+from cpgt.agent.privacy.noise import NoiseDraw
+from cpgt.agent.privacy.randomness import Randomness, RoundSampler, seeded_secret
 from cpgt.configuration.data import build_objectives
 from cpgt.wire.vectors import Dense, Quantized, Sparse, Vectors
 from tests.agent.problems import (
@@ -53,8 +53,8 @@ def test_the_trackers_sum_to_the_gradients_and_all_noise_so_far(compression: Com
 
 
 def test_rounding_moves_the_invariant_by_no_more_than_the_last_place_a_round() -> None:
-    """At round 1000 the noise is at 1e-44 and all is at rest. The running sums keep the rounding of when
-    numbers were large, so the invariant drifts, but by no more than a few units in x's last place a round."""
+    """At round 1000 the noise is at 1e-44 and the states have converged. The running sums keep the
+    rounding of early, large values, so the invariant drifts by some units in x's last place."""
     noise = {"s_x": 100.0, "s_y": 100.0, "q": 0.9}
     network = make_network(COMPRESSIONS["4-bit"]._replace(gamma=0.3), PAPER, alpha=0.1, noise=noise)
     result = cpgt.run(network, PROBLEM.objectives, rounds=5000, seed=SEED)
@@ -128,7 +128,7 @@ def test_identity_and_gamma_1_is_diadsp() -> None:
 
 
 def test_no_noise_is_compressed_gradient_tracking() -> None:
-    """C-GT with references h: x_hat = h + C(x - h) is what the neighbours see, and becomes the next h."""
+    """C-GT with references h: the neighbours see x_hat = h + C(x - h), which is the next h."""
     network = make_network(
         COMPRESSIONS["top-3"],
         PAPER,
@@ -253,9 +253,11 @@ class OneOf(Randomness):
         super().__init__(secret)
         self.trial, self.trials = trial, trials
 
-    def draw(self, round_: int, shape: tuple[int, ...], drawer: Drawer) -> tuple[Drawn, Array]:
+    def draw(
+        self, round_: int, shape: tuple[int, ...], drawer: RoundSampler
+    ) -> tuple[NoiseDraw, Array]:
         noise, dither = super().draw(round_, (self.trials, *shape), drawer)
-        return Drawn(noise.z[self.trial], noise.step), dither[self.trial]
+        return NoiseDraw(noise.z[self.trial], noise.step), dither[self.trial]
 
 
 def stack_of_one(message: Vectors) -> Vectors:
@@ -277,7 +279,7 @@ def drive(
     randomness: list[Randomness],
     rounds: int,
 ) -> list[State]:
-    """The bare algorithms of all agents, no wire between them; starts (n, ..., d). The last states."""
+    """The last states of the algorithms of all agents, without encoding; starts (n, ..., d)."""
     algorithms = [network.algorithm_of(agent) for agent in network.agents]
     everybody = list(zip(algorithms, objectives, randomness, strict=True))
     states = [algorithms[0].start(f, x) for f, x in zip(objectives, starts, strict=True)]
@@ -381,7 +383,6 @@ def _diadsp_eigenvalues(scale: float, seed: int) -> Array:
 def test_the_diadsp_row_is_stable_with_1_36_and_not_with_1_6(seed: int) -> None:
     assert 1.5 < _diadsp_eigenvalues(1 / 6, seed)[0] < 3
     magnitudes = _diadsp_eigenvalues(1 / 36, seed)
-    assert np.allclose(
-        magnitudes[:10], 1, atol=1e-6
-    )  # the invariant: d quantities that no round changes
+    # the invariant: d quantities that no round changes
+    assert np.allclose(magnitudes[:10], 1, atol=1e-6)
     assert magnitudes[10] < 1 - 1e-4

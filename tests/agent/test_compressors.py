@@ -1,4 +1,4 @@
-"""Compressors contract, and do what the reference's formula says, on any vector."""
+"""Compressors contract and agree with the formulas of the reference, on any vector."""
 
 from collections.abc import Callable
 
@@ -181,7 +181,7 @@ SHAPES_OF_V: dict[str, Callable[[np.random.Generator], Array]] = {
 @pytest.mark.parametrize("shape", SHAPES_OF_V)
 @pytest.mark.parametrize("compressor", AT_RANDOM, ids=str)
 def test_random_compressors_contract_on_average(compressor: Compressor, shape: str) -> None:
-    """The mean over dithers is off by less than five of its deviations, but for one time in a million."""
+    """The mean over dithers is within five standard deviations, except once in a million."""
     rng = np.random.default_rng(5)
     v, draws = SHAPES_OF_V[shape](rng), 1500
     lost = part_lost(compressor, v, rng.random((draws, 40)))
@@ -367,7 +367,7 @@ def probability_of_the_upper_level(v: Array, bits: int) -> Array:
 @example(np.eye(10)[0], 2)
 @example(np.array([3.0, -4.0]), 4)
 def test_the_quantizer_contracts_in_expectation(v: Array, bits: int) -> None:
-    """The exact expectation: each coordinate has two values, and a dither amid each one's range shows it."""
+    """The exact expectation: each coordinate has two values, each shown by a dither within it."""
     assume(v.any())
     v = relative(v)
     quantizer = Quantizer(bits)
@@ -401,9 +401,8 @@ def test_the_quantizer_times_xi_has_no_bias(bits: int) -> None:
     dithers = np.random.default_rng(4).random((draws, 8))
     compressed = Quantizer(bits).compress(np.broadcast_to(v, (draws, 8)), dithers).dense()
     xi = reference.quantizer_xi(bits, 8)
-    step = np.linalg.norm(v) / 2.0 ** (
-        bits - 1
-    )  # two values a step apart: a deviation of at most half of it
+    # two values a step apart have a standard deviation of at most half a step
+    step = np.linalg.norm(v) / 2.0 ** (bits - 1)
     assert np.abs(xi * compressed.mean(axis=0) - v).max() < 5 * step / 2 / np.sqrt(draws)
 
 
@@ -420,7 +419,7 @@ def test_levels_are_whole_numbers_within_their_bits(v: Array, bits: int, dither:
 
 @pytest.mark.parametrize("bits", range(1, 17))
 def test_levels_of_a_lone_coordinate_are_within_their_bits(bits: int) -> None:
-    """|v_c| / |v| is 1 here, but for rounding: the only case in which a level could leave its range."""
+    """|v_c| / |v| is 1 up to rounding: the only case in which a level could leave its range."""
     rng = np.random.default_rng(bits)
     v = np.zeros((5000, 4))
     v[:, 0] = rng.standard_normal(5000) * 10.0 ** rng.integers(-30, 30, 5000)
@@ -453,9 +452,7 @@ def test_the_quantizer_agrees_with_the_reference(v: Array, bits: int, seed: int)
     found = Quantizer(bits).compress(v, dither).dense()
     wanted = reference.quantizer(bits)(v, dither)
     norm = np.linalg.norm(v)
-    if (
-        norm
-    ):  # rounding may decide differently where it matters which side of a whole number a sum is
+    if norm:  # near an integer, rounding may change the result of floor
         sums = 2.0 ** (bits - 1) * np.abs(v) / norm + dither
         clear = np.abs(sums - np.round(sums)) > 1e-9
         found, wanted = found[clear], wanted[clear]

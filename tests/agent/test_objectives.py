@@ -1,4 +1,4 @@
-"""Objectives: their gradients, how they are found by name, and every complaint about what cannot be used."""
+"""Objectives: their gradients, how they are found by name, and every error message."""
 
 import pickle
 import re
@@ -417,7 +417,7 @@ def test_complex_data_is_not_silently_cut() -> None:
 
 
 def test_a_gradient_in_a_buffer_of_its_own_is_refused(make_module: MakeModule) -> None:
-    """The algorithm keeps the last gradient: one that is overwritten would cancel itself silently."""
+    """The algorithm keeps the last gradient. An overwritten one would cancel itself silently."""
     module = make_module(
         "import numpy as np\n"
         "class Reusing:\n"

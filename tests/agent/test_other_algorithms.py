@@ -1,4 +1,4 @@
-"""The algorithms that CPGT is compared with: against their textbook forms, their limits and their rates."""
+"""The other algorithms, against their textbook forms, their limits and their rates."""
 
 import re
 from typing import Any
@@ -112,7 +112,7 @@ def test_choco(compressor: dict[str, Any], C: oracle.Compressor, decay: float) -
     assert relative_error(run(network), wanted).max() < 1e-9
 
 
-# a scale between two numbers of single precision may go to either, and is then off by one part in 2^24
+# a scale near the midpoint of two float32 numbers may round to either: a difference of 2^-24
 @pytest.mark.parametrize(
     ("compressor", "C", "tolerance"),
     [
@@ -230,8 +230,8 @@ def test_a_range_that_has_shrunk_to_nothing_is_still_sent() -> None:
 
 
 def test_without_noise_private_descent_is_projected_descent() -> None:
-    """One agent, steps that hardly decay, a ball that the minimum lies outside of: the best point of the ball
-    is the one where the gradient points straight inwards."""
+    """One agent, steps that hardly decay, the minimum outside the ball: at the best point of the
+    ball the gradient points to its centre."""
     problem = Quadratics(1, 10, D, 1 / 20, seed=2)
     radius = 0.5 * float(np.linalg.norm(problem.limit()))
     network = network_of(
@@ -244,8 +244,8 @@ def test_without_noise_private_descent_is_projected_descent() -> None:
 
 
 def test_what_an_agents_function_changes_in_private_descent() -> None:
-    """Two linear functions attain the bound of its account: with all messages fixed, x(k + 1) differs by
-    2 G alpha_k."""
+    """Two linear functions attain the bound of its account: with all messages fixed, x(k + 1)
+    differs by 2 G alpha_k."""
 
     class Linear:
         dimension = 1
@@ -358,11 +358,11 @@ def test_more_noise_leaves_private_descent_farther_from_the_optimum() -> None:
     assert np.ptp(x[-1], axis=0).max() < 1e-10
 
 
-# --- damping, and compressors that are not contractive ---------------------------------------------
+# --- damping, and compressors that are not contractive --------------------------------------------
 
 
 def test_damping_is_what_makes_a_compressor_that_is_not_contractive_work() -> None:
-    """One bit at d = 500: a Gaussian vector's error is 1.5 times its own size, |v|_1 |v|_max / |v|^2 - 1."""
+    """One bit at d = 500: the error of a Gaussian v is 1.5 |v|^2 (|v|_1 |v|_max / |v|^2 - 1)."""
     residual = []
     for damping in (1.0, 0.3):
         changes = (

@@ -1,4 +1,4 @@
-"""How far gradients are from exact ones, against the bounds that the account of privacy is made with."""
+"""Rounding errors of gradients, measured, against the bounds that the privacy account uses."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from cpgt.agent.objectives import build_objective, rounding_of
-from cpgt.agent.objectives.rounding import UNIT, roundings
+from cpgt.agent.objectives.rounding import UNIT, relative_error
 
 Array: TypeAlias = NDArray[np.float64]
 Long: TypeAlias = NDArray[np.longdouble]
@@ -136,7 +136,7 @@ def measured(kind: str, seed: int) -> float:
 @precise
 @pytest.mark.parametrize("kind", EXACT)
 def test_no_gradient_is_further_from_the_exact_one_than_its_bound(kind: str) -> None:
-    """Errors of many roundings partly cancel, so bounds are larger than what is met, within reason."""
+    """Errors of many roundings partly cancel, so bounds exceed what is measured, within reason."""
     worst = max(measured(kind, seed) for seed in range(150))
     assert 0.01 < worst < 0.8
 
@@ -158,6 +158,6 @@ def test_nothing_computed_nothing_rounded() -> None:
 
 
 def test_what_many_roundings_do() -> None:
-    assert roundings(1) == pytest.approx(1.01 * UNIT)
-    assert roundings(1e6) > 1e6 * UNIT
-    assert roundings(2.0**44) == np.inf, "beyond that, bounds to first order mean nothing"
+    assert relative_error(1) == pytest.approx(1.01 * UNIT)
+    assert relative_error(1e6) > 1e6 * UNIT
+    assert relative_error(2.0**44) == np.inf, "beyond that, bounds to first order mean nothing"

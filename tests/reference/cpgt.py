@@ -1,8 +1,8 @@
-"""CPGT in textbook form, to hold the project's implementation against.
+"""CPGT in textbook form, an independent oracle for the project's implementation.
 
-Everything of all agents is stacked: x, y and the references x^c, y^c are arrays (n, d), one row an agent.
-Nothing here is fast, encoded or sent, and nothing of the project is imported: the randomness comes in as
-arrays. Rounds count k = 0 .. K-1; histories hold the states k = 0 .. K.
+All agents are stacked: x, y and the references x^c, y^c are arrays (n, d), one row an agent.
+Nothing here is optimised, encoded or sent, and nothing of the project is imported: random numbers
+are arguments. Rounds are k = 0 .. K-1; histories hold the states k = 0 .. K.
 """
 
 from collections.abc import Callable
@@ -48,7 +48,7 @@ def quantizer_xi(bits: int, dimension: int) -> float:
 
 
 def quantizer(bits: int) -> Compressor:
-    """C(v) = r * sign(v) * floor(s |v_c| / |v| + u), s = 2^(b-1), r = |v| / (xi s) rounded to 24 bits."""
+    """C(v) = r * sign(v) * floor(s |v_c| / |v| + u), s = 2^(b-1), r = |v| / (xi s) as a float32."""
     s = 2.0 ** (bits - 1)
 
     def compress(v: Array, u: Array) -> Array:
@@ -78,7 +78,7 @@ def run(
     u_x: Array,
     u_y: Array,
 ) -> History:
-    """K rounds; `gradients` takes the stacked x to the stacked gradients, the noise is (K, n, d)."""
+    """K rounds; `gradients` maps the stacked x to the stacked gradients, the noise is (K, n, d)."""
     x, y = x0.copy(), gradients(x0)
     xc, yc = np.zeros_like(x0), np.zeros_like(x0)
     states = [(x, y, xc, yc)]

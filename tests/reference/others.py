@@ -1,7 +1,7 @@
-"""The algorithms besides CPGT in textbook form, to hold the project's implementations against.
+"""The other algorithms in textbook form, independent oracles for the project's implementations.
 
-Everything of all agents is stacked: arrays (n, d), one row an agent. Nothing of the project is imported, and
-what is random comes in as arrays (K, n, d). Each gives x at k = 0 .. K.
+All agents are stacked: arrays (n, d), one row an agent. Nothing of the project is imported, and
+random numbers are arguments (K, n, d). Each function returns x at k = 0 .. K.
 """
 
 from collections.abc import Callable
@@ -63,7 +63,7 @@ def compressed_gradient_tracking(
     u_x: Array,
     u_y: Array,
 ) -> Array:
-    """With the sums H_w = W H kept apart from H, as its authors write it."""
+    """With the sums H_w = W H stored separately, as its authors write it."""
     y = g(x)
     (h_x, h_y), (hw_x, hw_y) = np.zeros((2, *x.shape)), np.zeros((2, *x.shape))
     xs = [x]
@@ -123,8 +123,8 @@ def private_gradient_descent(
 
 
 def unbiased_quantizer(bits: int) -> Compressor:
-    """Of the two nearest multiples of |v|_max / 2^(b-1), rounded to single precision, the one farther from 0
-    if u is large enough."""
+    """Of the two nearest multiples of |v|_max / 2^(b-1), as a float32, the one farther from 0 if u
+    is large enough."""
 
     def compress(v: Array, u: Array) -> Array:
         spacing = float(np.float32(np.abs(v).max() / 2 ** (bits - 1)))

@@ -268,7 +268,7 @@ def test_a_secret_is_not_used_for_a_second_run(cpgt: Commands, tmp_path: Path) -
     (tmp_path / "own" / "secret").write_bytes(bytes(32))
     done = cpgt.run("agent", "1", "--coordinator", "tcp://127.0.0.1:1", "--out", "own")
     assert done.returncode == 2
-    assert "none is used twice" in one_error_line(done)
+    assert "used only once" in one_error_line(done)
     assert (tmp_path / "own" / "secret").read_bytes() == bytes(32)
 
 

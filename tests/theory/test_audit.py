@@ -20,7 +20,7 @@ from cpgt.agent.errors import InputError
 from cpgt.agent.objectives import LeastSquares, Objective
 from cpgt.agent.participant import Participant
 from cpgt.agent.privacy.noise import LaplaceNoise
-from cpgt.agent.privacy.randomness import Drawer, Randomness, seeded_secret
+from cpgt.agent.privacy.randomness import Randomness, RoundSampler, seeded_secret
 from cpgt.commands.main import main
 from cpgt.configuration.data import build_objectives, find_data
 from cpgt.configuration.loading import load_network, parse_network
@@ -177,7 +177,7 @@ class FreshNoise(Participant):
 class Repeating(Randomness):
     """One draw for two rounds."""
 
-    def draw(self, round_: int, shape: tuple[int, ...], drawer: Drawer) -> tuple[Any, ...]:
+    def draw(self, round_: int, shape: tuple[int, ...], drawer: RoundSampler) -> tuple[Any, ...]:
         (noise, dither), (own, _) = (
             super().draw(round_ // 2 * 2, shape, drawer),
             super().draw(round_, shape, drawer),

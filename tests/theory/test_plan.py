@@ -307,7 +307,7 @@ def test_the_written_network_can_be_loaded_and_spends_the_budget(tmp_path: Path)
     for agent, objective in zip(network.agents, build_objectives(network, {}), strict=True):
         claims = Claims.of(network.parameters(agent)["privacy"])
         account = open_account(claims, network.algorithm_of(agent), objective)
-        assert claims.epsilon == 20.0 and account is not None and account.look(200) == 200
+        assert claims.epsilon == 20.0 and account is not None and account.affordable(200) == 200
     assert len(stored["frontier"]) == 25 and {path.suffix for path in out.iterdir()} == {
         ".json",
         ".pdf",

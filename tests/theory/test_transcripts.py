@@ -104,8 +104,8 @@ def test_the_planned_noise_never_loses_more_than_the_account_says(
     spending = open_account(
         Claims.of(network.privacy.model_dump()), network.algorithm_of(AGENT), objectives[AGENT - 1]
     )
-    assert spending is not None and spending.look(3000) == 3000
-    account = np.array([epsilon.sound for epsilon in spending.take(3000)])
+    assert spending is not None and spending.affordable(3000) == 3000
+    account = np.array([epsilon.sound for epsilon in spending.spend_until(3000)])
     lost = np.array(list(losses(network, objectives, 3000, seed)))
     assert (lost <= account).all()
     assert account[-1] <= 100.0

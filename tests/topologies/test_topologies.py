@@ -1,4 +1,4 @@
-"""Graphs, weights and their spectrum: known cases, properties of random ones, and refusals that say where."""
+"""Graphs, weights and their spectrum: known cases, random properties, and error messages."""
 
 from __future__ import annotations
 
@@ -272,7 +272,7 @@ def test_a_graph_or_a_topology_error_and_nothing_else(kind: str, data: st.DataOb
     ids=str,
 )
 def test_an_option_of_the_wrong_type_is_refused(kind: str, options: dict[str, Any]) -> None:
-    """`build_graph` promises it for a wrong option, and these come from a file that somebody wrote."""
+    """`build_graph` raises TopologyError, because these options come from a user's file."""
     with pytest.raises(TopologyError):
         build_graph(kind, **options)
 
@@ -452,15 +452,15 @@ def test_rings(agents: int) -> None:
 
 @pytest.mark.parametrize("agents", range(3, 10))
 def test_stars(agents: int) -> None:
-    """Every edge has 1/n, so W = I - L/n, and the Laplacian of a star has eigenvalues 0, 1 ... 1, n."""
+    """Every edge has 1/n, so W = I - L/n. The Laplacian L has eigenvalues 0, 1 ... 1, n."""
     found = spectrum(WEIGHTS["metropolis"](build_graph("star", agents=agents)))
     assert found.rho_w == pytest.approx(1 - 1 / agents, abs=1e-12)
     assert found.laplacian == pytest.approx(1.0, abs=1e-12)
 
 
 def test_the_papers_graph_with_metropolis_weights() -> None:
-    """It is K_{3,3} without the edge 3-6. Every edge has 1/4, so W = I - L/4, and the eigenvalues of L are
-    0, 3, 3, 3 and (7 -+ sqrt(17)) / 2."""
+    """It is K_{3,3} without the edge 3-6. Every edge has 1/4, so W = I - L/4, and the eigenvalues
+    of L are 0, 3, 3, 3 and (7 -+ sqrt(17)) / 2."""
     found = spectrum(WEIGHTS["metropolis"](build_graph("paper")))
     assert found.rho_w == pytest.approx((1 + math.sqrt(17)) / 8, abs=1e-12)
     assert found.laplacian == pytest.approx((7 + math.sqrt(17)) / 8, abs=1e-12)
@@ -468,7 +468,7 @@ def test_the_papers_graph_with_metropolis_weights() -> None:
 
 
 def test_weights_that_are_not_symmetric() -> None:
-    """Circulant with 0.5, 0.3, 0.2: eigenvalues 0.5 + 0.3 w + 0.2 w^2 with w a third root of unity."""
+    """Circulant with 0.5, 0.3, 0.2: eigenvalues 0.5 + 0.3 w + 0.2 w^2, w a third root of unity."""
     matrix = [[0.5, 0.3, 0.2], [0.2, 0.5, 0.3], [0.3, 0.2, 0.5]]
     found = spectrum(given_weights(TRIANGLE, matrix))
     eigenvalue = complex(0.5 - 0.25, (0.3 - 0.2) * math.sqrt(3) / 2)

@@ -18,7 +18,7 @@ import numpy as np
 
 from cpgt.agent.algorithms import ALGORITHMS
 from cpgt.agent.errors import InputError
-from cpgt.agent.objectives import Curved, Objective
+from cpgt.agent.objectives import Objective, smoothness_of
 from cpgt.configuration.data import build_objectives
 from cpgt.configuration.network import Network
 from cpgt.runs.batch import Batch
@@ -48,9 +48,9 @@ class Score(NamedTuple):
 
 
 def smoothness(objectives: Sequence[Objective]) -> float | None:
-    """The largest L, where all objectives know theirs."""
-    known = [objective.smoothness for objective in objectives if isinstance(objective, Curved)]
-    return max(known) if len(known) == len(objectives) else None
+    """The largest L; None if an objective does not provide it, or all are constant (L = 0)."""
+    known = [L for L in map(smoothness_of, objectives) if L is not None]
+    return (max(known) or None) if len(known) == len(objectives) else None
 
 
 def grid(kind: str, L: float) -> list[Setting]:

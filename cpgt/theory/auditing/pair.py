@@ -10,6 +10,9 @@ that is random:
 
     Dx(0) = 0, Dy(0) = v, Dx(k+1) = -alpha Dy(k), Dy(k+1) = H (Dx(k+1) - Dx(k))
 
+Both alternate in sign, so that in the basis of eigenvectors of H their sizes follow the recursion
+of the privacy account with an eigenvalue for L.
+
 The log-likelihood ratio of any x^a, y^a is at most sum_k |Dx(k)|_1 / t_x + |Dy(k)|_1 / t_y, and some attain
 it: this is the exact privacy loss of the pair. Where nothing is compressed, x^a and y^a are on the wire.
 """
@@ -26,6 +29,7 @@ import numpy as np
 
 from cpgt.agent.errors import InputError
 from cpgt.agent.objectives import Data, Objective, build_objective, smoothness_of
+from cpgt.agent.privacy.account import next_differences
 from cpgt.configuration.network import Network
 from cpgt.theory.quadratics import hessians
 from cpgt.wire.arrays import Floats
@@ -57,7 +61,7 @@ class Pair:
 
 @dataclass(frozen=True, eq=False)
 class Divergence:
-    """How the states of a pair come apart: (K, d, d) matrices that take v to Dx(k) / t_x and Dy(k) / t_y."""
+    """(K, d, d) matrices that map v to Dx(k) / t_x and Dy(k) / t_y, up to their sign."""
 
     x: Floats
     y: Floats
@@ -91,13 +95,13 @@ def divergence(objective: Objective, alpha: float, scales: Floats) -> Divergence
         H = hessians([objective])[0]
     except ValueError:
         return None
-    x, y, before = [np.zeros_like(H)], [np.eye(len(H))], np.zeros_like(H)
+    L, Q = np.linalg.eigh(H)
+    along = [(np.zeros_like(L), np.ones_like(L))]  # |Dx(k)| and |Dy(k)| along each eigenvector
     for _ in range(len(scales) - 1):
-        after = -alpha * y[-1]
-        y.append(H @ (after - before))
-        x.append(after)
-        before = after
-    return Divergence(np.stack(x) / scales[:, :1, None], np.stack(y) / scales[:, 1:, None])
+        along.append(next_differences(*along[-1], alpha, L))
+    over_scales = np.array(along) / scales[..., None]
+    x, y = (Q * over_scales[:, channel, None] @ Q.T for channel in (0, 1))
+    return Divergence(x, y)
 
 
 def function_pair(

@@ -20,12 +20,13 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
+from itertools import islice
 
 import numpy as np
 from scipy.optimize import minimize_scalar
 
 from cpgt.agent.errors import InputError
-from cpgt.agent.privacy.account import Account, Terms, epsilon_after
+from cpgt.agent.privacy.account import Terms, epsilon_after, epsilons
 from cpgt.agent.privacy.budget import with_noise
 from cpgt.agent.privacy.noise import GRID, LaplaceNoise
 from cpgt.theory.planning.forecast import Response
@@ -162,8 +163,8 @@ class NoiseTradeoff:
                 break
         else:
             raise InputError(
-                f"no noise above noise.floor = {choice.noise.lowest:g} spends as much as {choice.epsilon:g}; "
-                "lower the floor, or leave it out"
+                f"no noise above noise.floor = {choice.noise.effective_floor:g} spends as much as "
+                f"{choice.epsilon:g}; lower the floor, or leave it out"
             )
         grain = (
             1 + BELOW
@@ -190,11 +191,10 @@ class NoiseTradeoff:
 
 
 def _spent(terms: Terms, rounds: int) -> Floats:
-    """epsilon after 0 .. rounds rounds. Once another round adds nothing, none will."""
-    account, spent = Account(terms), [0.0]
-    while account.rounds < rounds:
-        account = account.after_next()
-        spent.append(account.epsilon.sound)
+    """epsilon after 0 .. rounds rounds. Once a round adds nothing, no later one does."""
+    spent = [0.0]
+    for epsilon in islice(epsilons(terms), rounds):
+        spent.append(epsilon.sound)
         if spent[-1] in (spent[-2], math.inf):
             break
     return np.array(spent + [spent[-1]] * (rounds + 1 - len(spent)))

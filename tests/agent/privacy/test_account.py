@@ -1,4 +1,4 @@
-"""Epsilon against closed forms, against the coupling as the algorithm alone gives it, and at its limits."""
+"""Epsilon against closed forms, against simulated pairs of runs, and at its limits."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from cpgt.agent.errors import InputError
 from cpgt.agent.privacy.account import (
     Account,
-    Scales,
+    PerChannel,
     Terms,
     epsilon_after,
     epsilon_forever,
@@ -35,8 +35,8 @@ def coupled_loss(
     rounds: int,
     rng: np.random.Generator,
 ) -> tuple[float, float]:
-    """How the two problems' noise densities differ on one sequence x^a, y^a, and the most that any sequence
-    with these differences of states could give. What the neighbours pull is anything."""
+    """The log-likelihood ratio of the two problems on one sequence x^a, y^a, and its largest value
+    over all sequences with these differences of states. The pull of the neighbours is arbitrary."""
     loss = most = 0.0
     x, y = [x0, x0], [first(x0), second(x0)]
     for k in range(rounds):
@@ -68,7 +68,7 @@ def test_the_one_dimensional_example() -> None:
 
 
 def test_the_example_attains_the_sound_value_and_exceeds_the_papers() -> None:
-    """f = x^2/2 and x^2/2 + x: the states differ by exactly a_k, b_k, and the worst sequence loses it all."""
+    """f = x^2/2 and x^2/2 + x: the states differ by exactly b_k, a_k. The bound is attained."""
     flat = np.zeros(1)
     H = np.eye(1)
     rng = np.random.default_rng(1)
@@ -110,7 +110,7 @@ def test_the_bound_is_attained_in_every_dimension(dimension: int) -> None:
 
 @pytest.mark.parametrize("seed", range(5))
 def test_no_change_of_a_record_loses_more(seed: int) -> None:
-    """Logistic losses of two records: gradients differ by at most 2, smooth with 1/4; not by a constant."""
+    """Logistic losses of two records: gradients differ by at most 2, not by a constant; L = 1/4."""
     rng = np.random.default_rng(seed)
     ours, other = (v / np.linalg.norm(v) for v in rng.normal(size=(2, 3)))
     first: Gradient = lambda x: x - ours / (1 + np.exp(ours @ x))  # noqa: E731
@@ -121,14 +121,14 @@ def test_no_change_of_a_record_loses_more(seed: int) -> None:
 
 
 def test_one_record_needs_more_than_the_papers_adjacency() -> None:
-    """Gradients 0 and delta sign(x), which is not a constant: function adjacency does not hold for it."""
+    """Gradients 0 and delta sign(x): not a constant, so function adjacency does not hold."""
     terms = Terms(0.1, 0.0, 1.0, 1.0, 1.0, 0.9, 1)
     first: Gradient = lambda x: 0.0 * x  # noqa: E731
     second: Gradient = lambda x: np.sign(x)  # noqa: E731
     rng = np.random.default_rng(3)
     _, most = coupled_loss(first, second, terms, np.ones(1), 30, rng)
     assert most > epsilon_after(terms, 30).sound
-    # sign is not smooth, but here x differs so little that its two gradients are those of the same side
+    # sign is not smooth, but x differs so little here that both gradients have the same sign
     assert most <= epsilon_after(replace(terms, adjacency="record"), 30).sound
 
 
@@ -214,7 +214,7 @@ def test_every_round_costs_something() -> None:
     account, before = Account(replace(EXAMPLE, q=0.9)), -1.0
     for k in range(30):
         assert account.rounds == k and account.epsilon.sound > before
-        before, account = account.epsilon.sound, account.after_next()
+        before, account = account.epsilon.sound, account.next_round()
 
 
 # --- floor, given scales, lattice, rounding -------------------------------------------------------
@@ -224,7 +224,7 @@ def test_a_floor_is_the_same_as_giving_those_scales() -> None:
     terms = replace(EXAMPLE, q=0.5, s_y=3.0, floor=1e-3)
     by_hand = Account(replace(EXAMPLE, q=0.5, s_y=3.0))
     for k in range(60):
-        by_hand = by_hand.after_next(Scales(max(0.5**k, 1e-3), max(3 * 0.5**k, 1e-3)))
+        by_hand = by_hand.next_round(PerChannel(max(0.5**k, 1e-3), max(3 * 0.5**k, 1e-3)))
     assert epsilon_after(terms, 60) == pytest.approx(tuple(by_hand.epsilon), rel=1e-12)
 
 
@@ -250,19 +250,20 @@ def test_the_lattice_costs_its_step_on_every_coordinate_of_both_channels() -> No
 
 
 def test_rounding_is_carried_on_by_the_states() -> None:
-    """L = 0: only what is added in each round is there, on both channels; in the first, x is the same."""
+    """With L = 0 each round adds its own rounding only; in the first round x is the same."""
     terms = Terms(0.0, 0.0, 0.0, 2.0, 4.0, 1.0, 9, rounding=1e-3)
     assert epsilon_after(terms, 11).sound == pytest.approx(9 * 1e-3 * (10 / 2.0 + 11 / 4.0))
 
 
 @pytest.mark.parametrize(
-    ("change", "word"),
+    ("change", "name"),
     [
-        ({"delta": -1.0}, "delta"), ({"smoothness": math.nan}, "smoothness"), ({"s_x": math.inf}, "s_x"),
-        ({"q": 0.0}, "q must"), ({"q": 1.5}, "q must"), ({"dimension": 0}, "dimension"),
-        ({"adjacency": "both"}, "adjacency"), ({"floor": 1e-300}, "floor"),
+        ({"delta": -1.0}, "delta"), ({"smoothness": math.nan}, "smoothness"),
+        ({"s_x": math.inf}, "s_x"), ({"q": 0.0}, "q must"), ({"q": 1.5}, "q must"),
+        ({"dimension": 0}, "dimension"), ({"adjacency": "both"}, "adjacency"),
+        ({"floor": 1e-300}, "floor"),
     ],
 )  # fmt: skip
-def test_terms_that_make_no_sense(change: dict[str, float], word: str) -> None:
-    with pytest.raises(InputError, match=word):
+def test_invalid_terms(change: dict[str, float], name: str) -> None:
+    with pytest.raises(InputError, match=name):
         replace(EXAMPLE, **change)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""Who decides about a budget, what it is computed from, and that it is never exceeded."""
+"""Which claims set a budget, what it is computed from, and that it is never exceeded."""
 
 import json
 from dataclasses import replace
@@ -16,7 +16,7 @@ from cpgt.agent.compressors import Identity
 from cpgt.agent.errors import BudgetError, DataError, InputError
 from cpgt.agent.objectives import LeastSquares, Objective, rounding_of
 from cpgt.agent.privacy.account import Account, epsilon_after
-from cpgt.agent.privacy.budget import ROUNDING, Claims, Spending, open_account
+from cpgt.agent.privacy.budget import DEFAULT_ROUNDING, Claims, Spending, open_account
 from cpgt.agent.privacy.noise import GRID, LaplaceNoise
 from cpgt.agent.privacy.privacy_log import PrivacyLog
 from tests.agent.problems import COMPRESSIONS, Array, Quadratics, make_network
@@ -28,7 +28,7 @@ UNROUNDED = Claims(delta=1.0)
 
 
 class Unknown:
-    """An objective of somebody's own, which does not know its L."""
+    """A user's objective that does not provide L."""
 
     dimension = 3
 
@@ -44,23 +44,23 @@ def opened(
     return spending
 
 
-# --- whose word counts ----------------------------------------------------------------------------
+# --- precedence of claims -------------------------------------------------------------------------
 
 NETWORK = Claims(epsilon=2.0, delta=1.0, adjacency="function", smoothness=5.0, magnitude=100.0)
 
 
-def test_what_the_owner_does_not_say_the_network_says() -> None:
-    assert Claims().before(NETWORK) == NETWORK
-    own = Claims(delta=3.0, adjacency="record").before(NETWORK)
+def test_the_network_completes_the_claims_of_the_owner() -> None:
+    assert Claims().overriding(NETWORK) == NETWORK
+    own = Claims(delta=3.0, adjacency="record").overriding(NETWORK)
     assert own == replace(NETWORK, delta=3.0, adjacency="record")
-    assert Claims().before(Claims()) == Claims()
+    assert Claims().overriding(Claims()) == Claims()
 
 
 @pytest.mark.parametrize(
     ("own", "networks", "holds"), [(1.0, 2.0, 1.0), (2.0, 1.0, 1.0), (1.0, None, 1.0)]
 )
 def test_the_smaller_budget_holds(own: float, networks: float | None, holds: float) -> None:
-    merged = Claims(epsilon=own, delta=1.0, magnitude=1.0).before(
+    merged = Claims(epsilon=own, delta=1.0, magnitude=1.0).overriding(
         replace(NETWORK, epsilon=networks)
     )
     assert merged.epsilon == holds
@@ -83,13 +83,13 @@ def test_nothing_a_network_claims_lets_an_owners_budget_last_longer(
     epsilon: float, delta: float, networks: Claims
 ) -> None:
     own = Claims(epsilon=epsilon, delta=delta, magnitude=100.0)
-    alone, merged = (_lasts(c) for c in (own.before(Claims()), own.before(networks)))
+    alone, merged = (_lasts(c) for c in (own.overriding(Claims()), own.overriding(networks)))
     assert merged <= alone
 
 
 def _lasts(claims: Claims) -> int:
     try:
-        return opened(claims).look(200)
+        return opened(claims).affordable(200)
     except BudgetError:
         return 0
 
@@ -107,19 +107,19 @@ def test_the_terms() -> None:
     assert terms.smoothness == pytest.approx(0.9)
     assert (terms.alpha, terms.delta, terms.s_x, terms.s_y, terms.q) == (0.1, 1.0, 3.0, 2.0, 0.95)
     assert (terms.dimension, terms.adjacency, terms.grid) == (3, "function", GRID)
-    assert terms.floor == ALGORITHM.noise.lowest
+    assert terms.floor == ALGORITHM.noise.effective_floor
     assert terms.rounding == pytest.approx(1e3 * 2.0**-53 * (4 * 2**8 + 4 + 2 * 0.1))
-    assert opened(replace(CLAIMS, magnitude=1e3)).terms.rounding > 4e3 * ROUNDING
+    assert opened(replace(CLAIMS, magnitude=1e3)).terms.rounding > 4e3 * DEFAULT_ROUNDING
 
 
-def test_l_of_the_data_is_not_told_and_a_claimed_one_is() -> None:
+def test_a_claimed_l_is_public_and_a_computed_one_is_not() -> None:
     assert not opened(CLAIMS).public
     assert opened(replace(CLAIMS, smoothness=2.0)).public
     assert opened(replace(CLAIMS, smoothness=2.0)).terms.smoothness == 2.0
     assert opened(replace(CLAIMS, smoothness=0.5), Unknown()).terms.smoothness == 0.5
 
 
-def test_a_claim_that_the_objective_knows_to_be_false() -> None:
+def test_a_smoothness_below_that_of_the_objective() -> None:
     with pytest.raises(
         DataError, match=r"smoothness 0.8 is too small: the gradient has L = 0.9"
     ) as caught:
@@ -138,12 +138,11 @@ def test_a_gradient_that_is_rounded_more_than_is_claimed() -> None:
     enough = float(str(caught.value).split()[-1])
     opened(replace(CLAIMS, magnitude=10.0, rounding=enough))
     assert caught.value.told == "its data cannot be used; its own log says why"
-    opened(
-        replace(CLAIMS, smoothness=0.5, rounding=1e-300), Unknown()
-    )  # a claim that nobody can check
+    # this objective has no bound to check the claim against
+    opened(replace(CLAIMS, smoothness=0.5, rounding=1e-300), Unknown())
 
 
-def test_an_l_that_is_no_number_is_not_told() -> None:
+def test_an_infinite_l_is_an_error_of_the_data() -> None:
     class Steep(Unknown):
         smoothness = np.inf
 
@@ -155,20 +154,25 @@ SILENT = CPGT(0.1, 1.0, Identity(), LaplaceNoise((0.0, 2.0), 0.95))
 
 
 @pytest.mark.parametrize(
-    ("claims", "objective", "algorithm", "words"),
+    ("claims", "objective", "algorithm", "missing"),
     [
         (Claims(), SQUARES, ALGORITHM, "delta"),
         (CLAIMS, Unknown(), ALGORITHM, "L, which this objective does not know"),
         (CLAIMS, SQUARES, SILENT, "noise"),
-        (replace(CLAIMS, adjacency="record"), SQUARES, ALGORITHM, "an L that holds for all data"),
+        (
+            replace(CLAIMS, adjacency="record"),
+            SQUARES,
+            ALGORITHM,
+            "an L that holds for every",
+        ),
         (Claims(magnitude=1.0), SQUARES, ALGORITHM, "delta"),
     ],
 )
-def test_an_account_that_cannot_be_is_missed_only_by_a_budget(
-    claims: Claims, objective: Objective, algorithm: CPGT, words: str
+def test_a_missing_input_is_an_error_only_with_a_budget(
+    claims: Claims, objective: Objective, algorithm: CPGT, missing: str
 ) -> None:
     assert open_account(claims, algorithm, objective) is None
-    with pytest.raises(InputError, match=f"a privacy budget needs {words}"):
+    with pytest.raises(InputError, match=f"a privacy budget needs {missing}"):
         open_account(replace(claims, epsilon=1.0), algorithm, objective)
 
 
@@ -196,13 +200,13 @@ def test_smoothness_of_least_squares() -> None:
 @settings(deadline=None)
 @given(st.floats(0.01, 5.0), st.sampled_from(["function", "record"]), st.integers(1, 700))
 def test_the_last_round_is_the_last_that_fits(epsilon: float, adjacency: Any, until: int) -> None:
-    told = replace(CLAIMS, smoothness=1.0, adjacency=adjacency)
+    claims = replace(CLAIMS, smoothness=1.0, adjacency=adjacency)
     try:
-        spending = opened(replace(told, epsilon=epsilon))
+        spending = opened(replace(claims, epsilon=epsilon))
     except BudgetError:
-        assert epsilon_after(opened(told).terms, 1).sound > epsilon
+        assert epsilon_after(opened(claims).terms, 1).sound > epsilon
         return
-    rounds = spending.look(until)
+    rounds = spending.affordable(until)
     assert 1 <= rounds <= until
     assert epsilon_after(spending.terms, rounds).sound <= epsilon * (1 + 1e-9)
     if rounds < until:
@@ -210,19 +214,21 @@ def test_the_last_round_is_the_last_that_fits(epsilon: float, adjacency: Any, un
         assert epsilon_after(spending.terms, rounds + 1).sound > epsilon * (1 - 1e-9)
 
 
-def test_looking_in_steps_is_looking_once() -> None:
+def test_computing_ahead_in_steps_changes_nothing() -> None:
     steps, once = (opened(replace(CLAIMS, epsilon=2.2)) for _ in range(2))
-    assert [steps.look(until) for until in (1, 5, 300, 300, 2000)][-1] == once.look(2000)
-    assert steps.take(steps.look(300)) == once.take(once.look(300))
+    assert [steps.affordable(until) for until in (1, 5, 300, 300, 2000)][-1] == once.affordable(
+        2000
+    )
+    assert steps.spend_until(steps.affordable(300)) == once.spend_until(once.affordable(300))
 
 
-def test_what_is_taken_is_the_account_of_each_round_once() -> None:
+def test_each_round_is_spent_once() -> None:
     spending = opened(CLAIMS)
     account, wanted = Account(spending.terms), []
     for _ in range(30):
-        account = account.after_next()
+        account = account.next_round()
         wanted.append(account.epsilon)
-    taken = [*spending.take(10), *spending.take(10), *spending.take(11), *spending.take(30)]
+    taken = [epsilon for until in (10, 10, 11, 30) for epsilon in spending.spend_until(until)]
     assert len(taken) == 30
     assert np.array(taken) == pytest.approx(np.array(wanted), rel=1e-12)
     assert spending.spent == taken[-1]
@@ -231,29 +237,29 @@ def test_what_is_taken_is_the_account_of_each_round_once() -> None:
 def test_a_refusal_names_round_epsilon_and_budget() -> None:
     budget = 0.95 * epsilon_after(opened(CLAIMS).terms, 500).sound
     spending = opened(replace(CLAIMS, epsilon=budget))
-    limit = spending.look(500)
+    limit = spending.affordable(500)
     assert 0 < limit < 500
     spent = epsilon_after(spending.terms, limit).sound
     assert f"round {limit} was granted" in str(spending.refusal())
     assert f"(epsilon: {budget:g})" in str(spending.refusal()), (
-        "L is the data's own, so no word of it"
+        "L depends on the data, so what was spent is not named"
     )
     claimed = opened(replace(CLAIMS, epsilon=budget, smoothness=spending.terms.smoothness))
-    assert claimed.look(500) == limit
+    assert claimed.affordable(500) == limit
     assert f"(epsilon: {spent:.6g} of {budget:g})" in str(claimed.refusal())
     assert spending.refusal().exit_code == 5
 
 
 def test_states_beyond_the_magnitude_are_not_sent() -> None:
     spending = opened(replace(CLAIMS, magnitude=10.0))
-    spending.check(np.array([[10.0, -10.0], [0.0, 1.0]]))
+    spending.check_magnitude(np.array([[10.0, -10.0], [0.0, 1.0]]))
     for bad in (10.1, -11.0, np.nan, np.inf):
-        with pytest.raises(BudgetError, match="magnitude 10"):
-            spending.check(np.array([[0.0, bad], [0.0, 1.0]]))
-    spending.check(np.full((2, 1000), 10.0))  # the norm is larger, and does not matter
+        with pytest.raises(BudgetError, match="magnitude = 10"):
+            spending.check_magnitude(np.array([[0.0, bad], [0.0, 1.0]]))
+    spending.check_magnitude(np.full((2, 1000), 10.0))  # the norm is larger, and does not matter
     with pytest.raises(BudgetError):
-        spending.check(np.array([[1e300, 0.0], [0.0, 0.0]]))
-    opened(UNROUNDED).check(np.array([1e300]))
+        spending.check_magnitude(np.array([[1e300, 0.0], [0.0, 0.0]]))
+    opened(UNROUNDED).check_magnitude(np.array([1e300]))
 
 
 def test_rounding_costs_more_the_smaller_the_noise() -> None:
@@ -273,7 +279,7 @@ def test_a_run_inside_one_process_ends_with_the_first_budget() -> None:
     table = {"epsilon": 2.06, "delta": 1.0, "magnitude": 1e3}
     budget = Claims(epsilon=2.06, delta=1.0, magnitude=1e3)
     network = make_network(COMPRESSIONS["identity"], {"kind": "ring", "agents": 4}, privacy=table)
-    lasts = [opened(budget, f, network.algorithm_of(1)).look(500) for f in problem.objectives]
+    lasts = [opened(budget, f, network.algorithm_of(1)).affordable(500) for f in problem.objectives]
     shortest = min(lasts)
     assert 1 < shortest < 500
     assert cpgt.run(network, problem.objectives, rounds=500, seed=1).rounds == shortest
@@ -287,19 +293,19 @@ def test_a_run_inside_one_process_keeps_to_the_magnitude() -> None:
         {"kind": "ring", "agents": 4},
         privacy={"delta": 1.0, "magnitude": 1e-3},
     )
-    with pytest.raises(BudgetError, match=r"left the magnitude 0\.001"):
+    with pytest.raises(BudgetError, match=r"exceeds privacy\.magnitude = 0\.001"):
         cpgt.run(network, problem.objectives, rounds=5, seed=1)
 
 
-# --- books ----------------------------------------------------------------------------------------
+# --- privacy log ----------------------------------------------------------------------------------
 
 
-def test_books_are_for_the_owner(tmp_path: Path) -> None:
+def test_only_the_owner_can_read_the_log(tmp_path: Path) -> None:
     spending = opened(replace(CLAIMS, epsilon=3.0))
-    books = PrivacyLog(tmp_path / "own", spending)
-    books.write(0, spending.take(3))
-    books.write(3, spending.take(5))
-    books.close()
+    log = PrivacyLog(tmp_path / "own", spending)
+    log.write(0, spending.spend_until(3))
+    log.write(3, spending.spend_until(5))
+    log.close()
     rows = (tmp_path / "own" / "epsilon.csv").read_text().splitlines()
     assert rows[0] == "round,paper,sound"
     assert [int(row.split(",")[0]) for row in rows[1:]] == [0, 1, 2, 3, 4]
@@ -318,7 +324,7 @@ def test_books_are_for_the_owner(tmp_path: Path) -> None:
         assert (tmp_path / "own" / name).stat().st_mode & 0o777 == 0o600
 
 
-def test_books_of_another_run_are_not_overwritten(tmp_path: Path) -> None:
+def test_the_log_of_another_run_is_not_overwritten(tmp_path: Path) -> None:
     (tmp_path / "epsilon.csv").write_text("mine")
     with pytest.raises(InputError, match="cannot write") as caught:
         PrivacyLog(tmp_path, opened(CLAIMS))

@@ -10,10 +10,10 @@ from scipy import stats
 from cpgt.agent.algorithms import CPGT
 from cpgt.agent.compressors import Identity, Quantizer
 from cpgt.agent.objectives import Idle
-from cpgt.agent.privacy.noise import Drawn, LaplaceNoise
+from cpgt.agent.privacy.noise import LaplaceNoise, NoiseDraw
 from cpgt.agent.privacy.randomness import (
     BLOCK_WORDS,
-    MOST_ROUNDS,
+    MAX_BLOCK_ROUNDS,
     SECRET_BYTES,
     Label,
     Randomness,
@@ -37,7 +37,7 @@ def drawn(
     return one_array(Randomness(secret).draw(k, shape, algorithm))
 
 
-def one_array(drawn: tuple[Drawn, Array]) -> Array:
+def one_array(drawn: tuple[NoiseDraw, Array]) -> Array:
     noise, dither = drawn
     return np.array([noise.z * noise.step, dither])
 
@@ -47,13 +47,13 @@ def one_array(drawn: tuple[Drawn, Array]) -> Array:
 
 @pytest.mark.parametrize("shape", [*SHAPES, (4, 2, 100)], ids=str)
 def test_the_order_of_asking_does_not_matter(shape: tuple[int, ...]) -> None:
-    rounds = list(range(2 * MOST_ROUNDS + 3))
+    rounds = list(range(2 * MAX_BLOCK_ROUNDS + 3))
     in_order = Randomness(SECRET)
     wanted = [one_array(in_order.draw(k, shape, DITHERED)) for k in rounds]
     backwards = Randomness(SECRET)
     for k in reversed(rounds):
         assert np.array_equal(one_array(backwards.draw(k, shape, DITHERED)), wanted[k])
-    for k in (0, 1, 5, 6, MOST_ROUNDS - 1, MOST_ROUNDS, 2 * MOST_ROUNDS):
+    for k in (0, 1, 5, 6, MAX_BLOCK_ROUNDS - 1, MAX_BLOCK_ROUNDS, 2 * MAX_BLOCK_ROUNDS):
         assert np.array_equal(drawn(k, shape), wanted[k])
     assert len({one.tobytes() for one in wanted}) == len(rounds)
 
@@ -61,7 +61,7 @@ def test_the_order_of_asking_does_not_matter(shape: tuple[int, ...]) -> None:
 def test_drawing_other_shapes_or_for_others_in_between_does_not_matter() -> None:
     other = CPGT(0.3, 0.1, Identity(), LaplaceNoise((5.0, 0.0), 0.5))
     randomness = Randomness(SECRET)
-    for k in range(MOST_ROUNDS - 3, MOST_ROUNDS + 3):
+    for k in range(MAX_BLOCK_ROUNDS - 3, MAX_BLOCK_ROUNDS + 3):
         randomness.draw(k + 1, (2, 7), DITHERED)
         randomness.draw(k, (3, 2, 5), DITHERED)
         assert np.array_equal(one_array(randomness.draw(k, (2, 5), DITHERED)), drawn(k, (2, 5)))
@@ -153,7 +153,7 @@ def test_rounds_channels_and_the_dither_are_uncorrelated() -> None:
         (dither[:, 0], dither[:, 1]),
         (noise, dither),
         (np.abs(noise), dither),
-        (noise[MOST_ROUNDS:], noise[:-MOST_ROUNDS]),  # the same place in the next block
+        (noise[MAX_BLOCK_ROUNDS:], noise[:-MAX_BLOCK_ROUNDS]),  # the same place in the next block
     ]
     for one, other in pairs:
         assert abs(np.corrcoef(one.ravel(), other.ravel())[0, 1]) < 5 / np.sqrt(one.size)

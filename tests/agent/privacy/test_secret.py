@@ -24,7 +24,8 @@ def test_no_two_are_alike(tmp_path: Path) -> None:
 def test_one_that_is_there_is_refused_and_left_alone(tmp_path: Path) -> None:
     secret = new_secret(tmp_path)
     with pytest.raises(
-        InputError, match=r"secret exists already: .* none is used twice; choose another --out"
+        InputError,
+        match=r"secret exists already: .* a secret is used only once; choose another --out",
     ):
         new_secret(tmp_path)
     assert (tmp_path / "secret").read_bytes() == secret

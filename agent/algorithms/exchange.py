@@ -1,45 +1,55 @@
-"""What several algorithms have in common: how they send, and how their steps decay."""
+"""Base classes of algorithms: what they send (x or differences), and how their steps decay."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Protocol, TypeVar
 
 import numpy as np
 
-from cpgt.agent.algorithms.algorithm import Algorithm, AnyOutgoing, AnyState, Limit, Stacks, X
+from cpgt.agent.algorithms.algorithm import (
+    Algorithm,
+    Limit,
+    OutgoingLike,
+    StateLike,
+    WeightedMessages,
+    X,
+)
 from cpgt.agent.errors import InputError
 from cpgt.wire.arrays import Floats
 
 PULL, REFERENCE = 0, 1
 
 
-class SharingState(AnyState, Protocol):
+class SharingState(StateLike, Protocol):
     @property
     def shared(self) -> Floats:
         """Rows PULL and REFERENCE, each (..., channels, d)."""
 
 
-class SentState(AnyState, Protocol):
+class SentState(StateLike, Protocol):
     @property
     def sent(self) -> Floats:
-        """The last message, (..., 1, d); zeros before the first."""
+        """The last message, (..., 1, d); zeros before the first round."""
 
 
-State = TypeVar("State", bound=AnyState)
+State = TypeVar("State", bound=StateLike)
 Sent = TypeVar("Sent", bound=SentState)
 Sharing = TypeVar("Sharing", bound=SharingState)
-Outgoing = TypeVar("Outgoing", bound=AnyOutgoing)
+Outgoing = TypeVar("Outgoing", bound=OutgoingLike)
 
 
 @dataclass(frozen=True)
 class SendsDifferences(Algorithm[Sharing, Outgoing]):
-    """To public references. The sums over the neighbours are linear in the messages, so they are kept as one
-    running sum, gamma sum_j w_ij (x_j^c - x_i^c), instead of a copy for each neighbour."""
+    """Sends compressed differences to public references x^c, which every neighbour updates.
+
+    The sums over the neighbours are linear in the messages. So they are kept as one running sum,
+    gamma sum_j w_ij (x_j^c - x_i^c), instead of a copy for each neighbour."""
 
     def mixing(self, own: float, neighbours: Sequence[float]) -> Floats:
-        """In row PULL a neighbour's message has the weight gamma w_ij, and the own one gamma (w_ii - 1)."""
+        """Row PULL has the weights gamma (w_ii - 1), gamma w_ij; row REFERENCE the own message."""
         pull = [self.gamma * weight for weight in (own - 1.0, *neighbours)]
         return np.array([pull, [1.0, *[0.0] * len(neighbours)]])
 
@@ -50,7 +60,7 @@ class SendsDifferences(Algorithm[Sharing, Outgoing]):
 
 @dataclass(frozen=True)
 class SendsX(Algorithm[Sent, Outgoing]):
-    """x itself, whole: what a round needs of the neighbours is sum_j w_ij x_j."""
+    """Sends x itself, uncompressed. A round needs sum_j w_ij x_j."""
 
     channels: ClassVar[int] = 1
     sends_differences: ClassVar[bool] = False
@@ -64,14 +74,14 @@ class SendsX(Algorithm[Sent, Outgoing]):
 
 
 @dataclass(frozen=True)
-class Decaying(Algorithm[State, Outgoing]):
-    """Steps that are constant for decay = 0, and go like 1 / k otherwise."""
+class DecayingStep(Algorithm[State, Outgoing]):
+    """Steps alpha / (1 + decay k): constant for decay = 0, otherwise of order 1 / k."""
 
     decay: float = 0.0
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not 0 <= self.decay < float("inf"):
+        if not 0 <= self.decay < math.inf:
             raise InputError(f"algorithm.decay must be at least 0, not {self.decay}")
 
     def step(self, k: int) -> float:
@@ -82,9 +92,13 @@ class Decaying(Algorithm[State, Outgoing]):
         return Limit.OPTIMUM if self.decay else Limit.NEARBY
 
 
-def folded(like: Floats, rows: int, stacks: Stacks) -> Floats:
-    """The sums of this round's messages alone, a row of `mixing` each: (rows, ..., channels, d)."""
-    sums = np.zeros((rows, *like.shape))
-    for weights, messages in stacks:
-        messages.fold(sums, weights)
+def add_messages(sums: Floats, messages: WeightedMessages) -> Floats:
+    """Add the weighted messages to `sums`, in place: (rows of `mixing`, ..., channels, d)."""
+    for weights, vectors in messages:
+        vectors.fold(sums, weights)
     return sums
+
+
+def weighted_sums(like: Floats, rows: int, messages: WeightedMessages) -> Floats:
+    """The weighted sums of this round's messages alone."""
+    return add_messages(np.zeros((rows, *like.shape)), messages)
