@@ -1,11 +1,13 @@
 """Bounds of options, in the type hints of the factories that take them: `Annotated[int, Bounds(ge=1)]`.
 
-pydantic reads them where a network file is checked. It is not imported here, because agents do not
-need it, and neither is annotated-types, whose import takes an agent a tenth of its start.
+Agents check them against the plan. pydantic checks them in a network file, but is not imported
+here, because agents do not load it. The package annotated-types has such classes, too, but its
+import would take an agent a tenth of the time it needs to start.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Annotated, Any, TypeAlias
@@ -13,25 +15,25 @@ from typing import Annotated, Any, TypeAlias
 
 @dataclass(frozen=True)
 class Bounds:
-    """Greater than or equal to, greater than, less than or equal to, less than."""
+    """Finite, and greater or equal, greater, less or equal, less than these."""
 
-    ge: float | None = None
-    gt: float | None = None
-    le: float | None = None
-    lt: float | None = None
+    ge: float = -math.inf
+    gt: float = -math.inf
+    le: float = math.inf
+    lt: float = math.inf
+
+    def contain(self, value: float) -> bool:
+        return math.isfinite(value) and self.ge <= value <= self.le and self.gt < value < self.lt
 
     def __str__(self) -> str:
-        """As an interval, such as [1, 16] or (0, inf)."""
-        lower = f"[{self.ge:g}" if self.ge is not None else f"({self._or_infinite(self.gt, '-')}"
-        upper = f"{self.le:g}]" if self.le is not None else f"{self._or_infinite(self.lt)})"
-        return f"{lower}, {upper}"
-
-    @staticmethod
-    def _or_infinite(bound: float | None, sign: str = "") -> str:
-        return f"{sign}inf" if bound is None else f"{bound:g}"
+        if min(self.le, self.lt) == math.inf:
+            return "positive" if self.gt == 0 else f"at least {self.ge:g}"
+        lower = f"[{self.ge:g}" if self.ge > self.gt else f"({self.gt:g}"
+        upper = f"{self.le:g}]" if self.le < self.lt else f"{self.lt:g})"
+        return f"in {lower}, {upper}"
 
     def __get_pydantic_core_schema__(self, source: Any, handler: Callable[[Any], Any]) -> Any:
-        given = {name: bound for name, bound in asdict(self).items() if bound is not None}
+        given = {name: bound for name, bound in asdict(self).items() if math.isfinite(bound)}
         return {**handler(source), **given}
 
 
@@ -39,3 +41,5 @@ Count: TypeAlias = Annotated[int, Bounds(ge=1)]
 Positive: TypeAlias = Annotated[float, Bounds(gt=0)]
 NonNegative: TypeAlias = Annotated[float, Bounds(ge=0)]
 Fraction: TypeAlias = Annotated[float, Bounds(ge=0, le=1)]
+PositiveFraction: TypeAlias = Annotated[float, Bounds(gt=0, le=1)]
+InsideUnit: TypeAlias = Annotated[float, Bounds(gt=0, lt=1)]

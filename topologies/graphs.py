@@ -7,10 +7,15 @@ network file is read. The first line of its docstring is its row in docs/network
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeAlias
 
 from cpgt.bounds import Bounds, Count, Fraction
 from cpgt.topologies.topology import Graph, TopologyError
+
+Agents: TypeAlias = Annotated[int, Bounds(ge=1), "Number of agents."]
+Rows: TypeAlias = Annotated[Count | None, "Number of rows. [as square as possible]"]
+Degree: TypeAlias = Annotated[int, Bounds(ge=0), "Neighbours of each agent."]
+Seed: TypeAlias = Annotated[int, "The same seed gives the same graph."]
 
 PAPER_EDGES = ((1, 2), (1, 4), (1, 6), (2, 3), (2, 5), (3, 4), (4, 5), (5, 6))
 
@@ -27,22 +32,22 @@ def paper(agents: int = 6) -> Graph:
     return Graph(6, PAPER_EDGES)
 
 
-def ring(agents: Count) -> Graph:
+def ring(agents: Agents) -> Graph:
     """Every agent has two neighbours."""
     return _from_zero(agents, ((i, (i + 1) % agents) for i in range(agents)))
 
 
-def path(agents: Count) -> Graph:
+def path(agents: Agents) -> Graph:
     """A ring without its last edge."""
     return _from_zero(agents, ((i, i + 1) for i in range(agents - 1)))
 
 
-def star(agents: Count) -> Graph:
+def star(agents: Agents) -> Graph:
     """Agent 1 is everyone's only neighbour."""
     return _from_zero(agents, ((0, i) for i in range(1, agents)))
 
 
-def complete(agents: Count) -> Graph:
+def complete(agents: Agents) -> Graph:
     """All agents are neighbours."""
     return _from_zero(agents, ((i, j) for j in range(agents) for i in range(j)))
 
@@ -56,15 +61,15 @@ def _sides(agents: int, rows: int | None) -> tuple[int, int]:
     return rows, agents // rows
 
 
-def grid(agents: Count, rows: Count | None = None) -> Graph:
-    """Neighbours are left, right, above and below; as square as possible unless `rows` is given."""
+def grid(agents: Agents, rows: Rows = None) -> Graph:
+    """Rows and columns: neighbours are left, right, above and below."""
     _, columns = _sides(agents, rows)
     right = ((i, i + 1) for i in range(agents) if (i + 1) % columns)
     below = ((i, i + columns) for i in range(agents - columns))
     return _from_zero(agents, (*right, *below))
 
 
-def torus(agents: Count, rows: Count | None = None) -> Graph:
+def torus(agents: Agents, rows: Rows = None) -> Graph:
     """A grid whose opposite sides are neighbours."""
     _, columns = _sides(agents, rows)
     right = ((i, i - i % columns + (i + 1) % columns) for i in range(agents))
@@ -83,24 +88,27 @@ def _random(generator: str, *arguments: float, seed: int) -> Graph:
     return _from_zero(len(graph), graph.edges)
 
 
-def random_regular(agents: Count, degree: Annotated[int, Bounds(ge=0)] = 3, seed: int = 0) -> Graph:
+def random_regular(agents: Agents, degree: Degree = 3, seed: Seed = 0) -> Graph:
     """Every agent has `degree` neighbours, at random."""
     return _random("random_regular_graph", degree, agents, seed=seed)
 
 
-def erdos_renyi(agents: Count, probability: Fraction = 0.5, seed: int = 0) -> Graph:
+def erdos_renyi(agents: Agents, probability: Fraction = 0.5, seed: Seed = 0) -> Graph:
     """Each pair is joined with `probability`, independently."""
     return _random("gnp_random_graph", agents, probability, seed=seed)
 
 
 def small_world(
-    agents: Count, degree: Annotated[int, Bounds(ge=0)] = 4, rewiring: Fraction = 0.1, seed: int = 0
+    agents: Agents, degree: Degree = 4, rewiring: Fraction = 0.1, seed: Seed = 0
 ) -> Graph:
-    """A ring of the nearest `degree` neighbours, where each edge is moved with probability `rewiring`."""
+    """A ring of the `degree` nearest, with each edge moved with probability `rewiring`."""
     return _random("connected_watts_strogatz_graph", agents, degree, rewiring, seed=seed)
 
 
-def from_edges(edges: Sequence[Sequence[int]], agents: Count | None = None) -> Graph:
+def from_edges(
+    edges: Annotated[Sequence[Sequence[int]], "Pairs of agents."],
+    agents: Annotated[Count | None, "[the largest number in an edge]"] = None,
+) -> Graph:
     """The edges as written: [[1, 2], [2, 3]]."""
     odd = [edge for edge in edges if len(edge) != 2]
     if odd:

@@ -17,6 +17,7 @@ from pydantic import (
     BaseModel,
     ConfigDict,
     Discriminator,
+    Field,
     GetCoreSchemaHandler,
     SerializerFunctionWrapHandler,
     Tag,
@@ -117,9 +118,15 @@ class Kinds(Generic[AnySection]):
 def options_of(
     factory: Callable[..., Any], given: Collection[str]
 ) -> Iterator[tuple[str, tuple[Any, Any]]]:
-    """The name, the type and the default of each parameter that is not `given`."""
+    """The name, type and default of each parameter that is not `given`.
+
+    A text in a hint, `Annotated[int, "Rows of A."]`, says what the option means.
+    """
     hints = typing.get_type_hints(factory, include_extras=True)
     for name, parameter in inspect.signature(factory).parameters.items():
         if name not in given:
+            metadata = getattr(hints[name], "__metadata__", ())
+            meaning = next((mark for mark in metadata if isinstance(mark, str)), None)
             required = parameter.default is inspect.Parameter.empty
-            yield name, (hints[name], ... if required else parameter.default)
+            default = ... if required else parameter.default
+            yield name, (Annotated[hints[name], Field(description=meaning)], default)

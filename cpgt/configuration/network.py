@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from pydantic import model_validator
+from pydantic import Field, model_validator
 
 from cpgt.agent.algorithms import ALGORITHMS, Algorithm, build_algorithm
 from cpgt.agent.compressors import COMPRESSORS
@@ -42,8 +42,12 @@ class Network(PublicNetwork):
     """The network file with the kinds and options that only agents know."""
 
     algorithm: Annotated[AlgorithmSection, ALGORITHM]
-    compressor: Annotated[KindSection, COMPRESSOR] = COMPRESSOR.section("identity")
-    objective: Annotated[KindSection, OBJECTIVE]
+    compressor: Annotated[
+        KindSection, COMPRESSOR, Field(description="The compressor C of the vectors that are sent.")
+    ] = COMPRESSOR.section("identity")
+    objective: Annotated[
+        KindSection, OBJECTIVE, Field(description="Each agent's cost f_i, a function of its data.")
+    ]
     synthetic: Annotated[SyntheticSection, SYNTHETIC] | None = None
 
     @model_validator(mode="after")

@@ -49,7 +49,7 @@ class SyntheticSection(KindSection):
     """Data made up for an experiment."""
 
     kind: str = "gaussian"
-    dimension: Annotated[int, Field(ge=1, description="Number of features.")]
+    dimension: Annotated[int, Field(ge=1, description="Number of features of a record.")]
     seed: Annotated[int, Field(ge=0, description="The same seed gives the same data.")]
 
 
@@ -70,7 +70,7 @@ class NoiseSection(Section):
     q: Annotated[Decay, Field(description="Decay of both scales from round to round.")] = 1.0
     floor: Annotated[
         Positive | None,
-        Field(description="Spacing of the lattice of the noise. [2^-40 of the smaller scale]"),
+        Field(description="Neither scale falls below this. [2^-40 of the smaller scale]"),
     ] = None
     agents: dict[int, AgentNoise] = Field(
         default_factory=dict,
@@ -98,7 +98,9 @@ class PrivacySection(Section):
     ] = None
     adjacency: Annotated[
         Literal["function", "record"] | None,
-        Field(description="What adjacent problems differ in: all of f_i, or one record."),
+        Field(
+            description="Adjacent problems differ in one f_i, or in one record of it. [function]"
+        ),
     ] = None
     smoothness: Annotated[
         Scale | None, Field(description="L of every objective. Counts as public.")
@@ -152,7 +154,7 @@ class StopSection(Section):
 
     change: Annotated[
         Positive | None,
-        Field(description="End when the public references change by less over a window."),
+        Field(description="End once no agent's last message of a window is longer."),
     ] = None
 
 
@@ -165,7 +167,7 @@ class PublicNetwork(Section):
     rounds: Annotated[int, Field(ge=1, lt=2**32, description="Number of rounds.")]
     window: Annotated[
         int,
-        Field(ge=1, lt=2**31, description="Rounds that agents play between two reports."),
+        Field(ge=1, lt=2**31, description="Rounds from one report of the agents to the next."),
     ] = 200
     patience: Annotated[
         Positive, Field(description="Seconds of silence after which an agent is given up.")
@@ -179,7 +181,9 @@ class PublicNetwork(Section):
         Field(description="File of each agent's data, with {id} for the agent's number."),
     ] = None
     algorithm: AlgorithmSection
-    graph: Annotated[KindSection, GRAPH]
+    graph: Annotated[
+        KindSection, GRAPH, Field(description="Agents exchange messages with their neighbours.")
+    ]
     weights: Annotated[WeightsSection, WEIGHTING] = WEIGHTING.section("metropolis")
     compressor: KindSection = KindSection(kind="identity")
     noise: NoiseSection = NoiseSection()

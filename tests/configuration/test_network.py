@@ -54,8 +54,8 @@ def mistakes(*overrides: str) -> list[str]:
         ),
         ("algorithm.kind=diadsp", "paper: algorithm.kind = 'diadsp' sends uncompressed"),
         ("algorithm.kind=compressed-gradient-tracking", "paper: algorithm.kind = .* has no noise"),
-        ("compressor.bits=0", "paper: compressor.bits must be from 1 to 16, not 0"),
-        ("compressor.bits=17", "paper: compressor.bits must be from 1 to 16, not 17"),
+        ("compressor.bits=0", "paper: compressor.bits: .*greater than or equal to 1, not 0"),
+        ("compressor.bits=17", "paper: compressor.bits: .*less than or equal to 16, not 17"),
         ("compressor.bits=two", "paper: compressor.bits: .*not 'two'"),
         ("compressor.k=2", "paper: compressor.k: 'quantize' has no such option; it takes bits"),
         (
@@ -85,6 +85,7 @@ def mistakes(*overrides: str) -> list[str]:
             "objective.kind=magic",
             "paper: objective.kind: 'magic' is not known; there are least-squares",
         ),
+        ("objective.scale=-1", "paper: objective.scale: .*greater than 0, not -1"),
         ("objective.scale=big", "paper: objective.scale: .*not 'big'"),
         (
             "objective.rows=3",

@@ -66,7 +66,7 @@ def test_options_of_a_compressor_are_typed() -> None:
     ("specs", "problem"),
     [
         ("zip:level=9", "compressor.kind: 'zip' is not known"),
-        ("top-k:k=0", "k must be at least 1"),
+        ("top-k:k=0", "compressor.k: Input should be greater than or equal to 1, not 0"),
         ("top-k:k=99", "more than the dimension"),
         ("top-k:k", "must look like KIND:OPTION=VALUE"),
         ("top-k:k=1:size=3", "compressor.size: 'top-k' has no such option"),
