@@ -7,14 +7,19 @@ import subprocess
 import sys
 import tomllib
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import pytest
+from pydantic import ValidationError
 
 from cpgt import NetworkError, load_network, parse_network
 from cpgt.agent.algorithms import ALGORITHMS
+from cpgt.bounds import Bounds
+from cpgt.configuration.kinds import Kinds, KindSection
 from cpgt.configuration.loading import apply_overrides, load_public_network, shipped_networks
+from cpgt.topologies import GRAPHS, Graph, TopologyError, build_graph
+from cpgt.topologies.graphs import Agents
 from cpgt.wire.keys import new_pair
 
 SMALL: dict[str, Any] = {
@@ -163,6 +168,52 @@ def test_a_new_kind_drops_the_options_of_the_old_one() -> None:
     tables: dict[str, Any] = {"algorithm": {"kind": "cpgt", "alpha": 0.5}}
     apply_overrides(tables, ["algorithm.kind=diadsp"])
     assert tables == {"algorithm": {"kind": "diadsp", "alpha": 0.5}}
+
+
+@pytest.mark.parametrize(
+    ("name", "override", "section", "kept"),
+    [
+        ("huber", "graph.kind=star", "graph", {"agents": 6}),
+        ("huber", "compressor.kind=quantize-unbiased", "compressor", {"bits": 4}),
+        ("huber", "objective.kind=ridge", "objective", {"l2": 0.05, "scale": 0.025}),
+        ("huber", "synthetic.kind=gaussian", "synthetic", {"dimension": 10, "seed": 1, "rows": 40}),
+        ("huber", "algorithm.kind=cpgt", "algorithm", {"alpha": 0.3, "gamma": 0.3}),
+        ("huber", "graph.kind=paper", "graph", {"agents": 6}),
+        ("huber", "compressor.kind=identity", "compressor", {}),
+    ],
+)
+def test_a_new_kind_keeps_the_options_that_it_has(
+    name: str, override: str, section: str, kept: dict[str, Any]
+) -> None:
+    tables = load_network(name, [override]).model_dump()
+    assert tables[section] == {"kind": override.partition("=")[2], **kept}
+
+
+def test_an_option_of_the_command_line_is_never_dropped() -> None:
+    lines = mistakes("compressor.bits=3", "compressor.k=2", "compressor.kind=top-k")
+    assert lines == ["paper: compressor.bits: 'top-k' has no such option; it takes k, values"]
+
+
+@pytest.mark.parametrize("override", ["graph=3", "graph={}", "graph.kind=3", "synthetic.kind=[1]"])
+def test_a_section_without_a_kind(override: str) -> None:
+    section = override.partition("=")[0].partition(".")[0]
+    assert mistakes(override)[0].startswith(f"paper: {section}: must be a table with a kind, not ")
+
+
+def comb(agents: Agents, teeth: Annotated[int, Bounds(ge=2), "Length of a tooth."] = 2) -> Graph:
+    """Paths side by side, joined at their ends."""
+    steps = [(i, i + (teeth if i % teeth == 1 else 1)) for i in range(1, agents)]
+    return Graph(agents, tuple(steps))
+
+
+def test_an_option_that_is_new_needs_its_hint_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(GRAPHS, "comb", comb)
+    kinds = Kinds(KindSection, GRAPHS)
+    assert kinds.section("comb", agents=4, teeth=3).options == {"agents": 4, "teeth": 3}
+    with pytest.raises(ValidationError, match="greater than or equal to 2"):
+        kinds.section("comb", agents=4, teeth=1)
+    with pytest.raises(TopologyError, match="graph 'comb': teeth: Input should be greater"):
+        build_graph("comb", agents=4, teeth=1)
 
 
 def test_a_data_pattern_is_relative_to_the_file(tmp_path: Path) -> None:
