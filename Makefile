@@ -3,7 +3,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test check bench bench-links clean
+.PHONY: demo test check docs bench bench-links clean
 
 # what running takes, and, for those who change things, what testing takes besides
 .venv/running: pyproject.toml setup.py agent/_round.c
@@ -28,6 +28,10 @@ check: .venv/ready
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+# the reference of the network file, from its schema
+docs: .venv/ready
+	$(BIN)/python -m cpgt.configuration.reference > docs/network-file.md
 
 # one thread for linear algebra, as agents that share a machine have
 bench: .venv/ready

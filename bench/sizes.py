@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -63,7 +64,7 @@ def quantized_sizes(kind: str, d: int, bits: int, seed: int = 1) -> tuple[float,
     return sum(entropy_bytes(row) for row in message.levels) / 2, len(encode(message)) / 2
 
 
-def top_sizes(d: int, k: int, values: str, seed: int = 1) -> tuple[float, float]:
+def top_sizes(d: int, k: int, values: Any, seed: int = 1) -> tuple[float, float]:
     """Bytes a channel, in a payload of two: of positions and values at the least, and really."""
     v = np.random.default_rng(seed).standard_normal((2, d))
     return (subset_bits(d, k) + k * VALUE_BITS[values]) / 8, len(

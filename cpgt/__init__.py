@@ -10,7 +10,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from cpgt.configuration.network import Network, NetworkError, load_network, parse_network
+    from cpgt.configuration.loading import NetworkError, load_network, parse_network
+    from cpgt.configuration.network import Network
     from cpgt.runs.in_process import Result, run
 
 __all__ = ["Network", "NetworkError", "Result", "load_network", "parse_network", "run"]
@@ -23,5 +24,6 @@ def __getattr__(name: str) -> Any:
     if name in ("run", "Result"):
         return getattr(import_module("cpgt.runs.in_process"), name)
     if name in __all__:
-        return getattr(import_module("cpgt.configuration.network"), name)
+        module = "network" if name == "Network" else "loading"
+        return getattr(import_module(f"cpgt.configuration.{module}"), name)
     raise AttributeError(f"module 'cpgt' has no attribute {name!r}")

@@ -2,14 +2,13 @@
 
 from cpgt.agent.algorithms.algorithm import Algorithm, Limit, X, Y, start_point
 from cpgt.agent.algorithms.cpgt import CPGT
-from cpgt.agent.algorithms.registry import ALGORITHMS, COMPRESSORS, Family, build_algorithm
+from cpgt.agent.algorithms.registry import ALGORITHMS, AlgorithmKind, build_algorithm
 
 __all__ = [
     "ALGORITHMS",
-    "COMPRESSORS",
     "CPGT",
     "Algorithm",
-    "Family",
+    "AlgorithmKind",
     "Limit",
     "X",
     "Y",

@@ -8,7 +8,6 @@ trials.
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -20,8 +19,10 @@ import numpy as np
 from cpgt.agent.compressors import Compressor
 from cpgt.agent.errors import InputError
 from cpgt.agent.objectives import Objective
+from cpgt.agent.options import check_bounds
 from cpgt.agent.privacy.noise import LaplaceNoise, NoiseDraw
 from cpgt.agent.privacy.randomness import Label, RandomBlock, Randomness, Rounds, unit_uniform
+from cpgt.bounds import Positive, PositiveFraction
 from cpgt.wire.arrays import Floats
 from cpgt.wire.vectors import Vectors
 
@@ -60,18 +61,15 @@ Outgoing = TypeVar("Outgoing", bound=OutgoingLike)
 class Algorithm(ABC, Generic[State, Outgoing]):
     """`alpha` is the gradient step, `gamma` the mixing step. Subclasses add their options."""
 
-    alpha: float
-    gamma: float
+    alpha: Positive
+    gamma: PositiveFraction
     compressor: Compressor
     noise: LaplaceNoise
     channels: ClassVar[int] = 2
     sends_differences: ClassVar[bool] = True  # to a public reference; otherwise x itself
 
     def __post_init__(self) -> None:
-        if not 0 < self.alpha < math.inf:
-            raise InputError(f"algorithm.alpha must be positive, not {self.alpha}")
-        if not 0 < self.gamma <= 1:
-            raise InputError(f"algorithm.gamma must be in (0, 1], not {self.gamma}")
+        check_bounds("algorithm", type(self), vars(self))
 
     @property
     def limit(self) -> Limit:

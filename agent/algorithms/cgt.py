@@ -16,15 +16,15 @@ it is CPGT without noise. It converges linearly to the optimum.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
 from cpgt.agent.algorithms.algorithm import X_ROWS, Y_ROWS, WeightedMessages
 from cpgt.agent.algorithms.exchange import PULL, REFERENCE, SendsDifferences, weighted_sums
-from cpgt.agent.errors import InputError
 from cpgt.agent.objectives import Objective
 from cpgt.agent.privacy.randomness import Randomness
+from cpgt.bounds import PositiveFraction
 from cpgt.wire.arrays import Floats
 from cpgt.wire.vectors import Vectors
 
@@ -41,14 +41,8 @@ class Outgoing(NamedTuple):
 
 @dataclass(frozen=True)
 class CompressedGradientTracking(SendsDifferences[State, Outgoing]):
-    damping_x: float = 1.0
-    damping_y: float = 1.0
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        for name in ("damping_x", "damping_y"):
-            if not 0 < getattr(self, name) <= 1:
-                raise InputError(f"algorithm.{name} must be in (0, 1], not {getattr(self, name)}")
+    damping_x: Annotated[PositiveFraction, "Step of the references of x."] = 1.0
+    damping_y: Annotated[PositiveFraction, "Step of the references of y."] = 1.0
 
     def check(self, dimension: int) -> None:
         self.compressor.check(dimension)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Protocol, TypeVar
+from typing import Annotated, ClassVar, Protocol, TypeVar
 
 import numpy as np
 
@@ -17,7 +16,7 @@ from cpgt.agent.algorithms.algorithm import (
     WeightedMessages,
     X,
 )
-from cpgt.agent.errors import InputError
+from cpgt.bounds import NonNegative
 from cpgt.wire.arrays import Floats
 
 PULL, REFERENCE = 0, 1
@@ -77,12 +76,7 @@ class SendsX(Algorithm[Sent, Outgoing]):
 class DecayingStep(Algorithm[State, Outgoing]):
     """Steps alpha / (1 + decay k): constant for decay = 0, otherwise of order 1 / k."""
 
-    decay: float = 0.0
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not 0 <= self.decay < math.inf:
-            raise InputError(f"algorithm.decay must be at least 0, not {self.decay}")
+    decay: Annotated[NonNegative, "Round k has the step alpha / (1 + decay k)."] = 0.0
 
     def step(self, k: int) -> float:
         return self.alpha / (1.0 + self.decay * k)

@@ -13,17 +13,16 @@ loss, the nearer. One vector a round, uncompressed.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
 from cpgt.agent.algorithms.algorithm import X_ROWS, Limit, WeightedMessages
 from cpgt.agent.algorithms.exchange import SendsX, weighted_sums
-from cpgt.agent.errors import InputError
 from cpgt.agent.objectives import Objective
 from cpgt.agent.privacy.randomness import Randomness
+from cpgt.bounds import InsideUnit, Positive
 from cpgt.wire.arrays import Floats
 from cpgt.wire.vectors import Dense, Vectors
 
@@ -41,15 +40,8 @@ class Outgoing(NamedTuple):
 
 @dataclass(frozen=True)
 class PrivateGradientDescent(SendsX[State, Outgoing]):
-    step_decay: float = 0.95
-    radius: float = 100.0
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not 0 < self.step_decay < 1:
-            raise InputError(f"algorithm.step_decay must be in (0, 1), not {self.step_decay}")
-        if not 0 < self.radius < math.inf:
-            raise InputError(f"algorithm.radius must be positive, not {self.radius}")
+    step_decay: Annotated[InsideUnit, "Round k has the step alpha step_decay^k."] = 0.95
+    radius: Annotated[Positive, "x is projected to this ball around 0."] = 100.0
 
     @property
     def limit(self) -> Limit:

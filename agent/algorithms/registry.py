@@ -14,17 +14,13 @@ from cpgt.agent.algorithms.dgd import DistributedGradientDescent
 from cpgt.agent.algorithms.extra import Extra
 from cpgt.agent.algorithms.private_dgd import PrivateGradientDescent
 from cpgt.agent.algorithms.shrinking_range import QuantizedGradientTracking
-from cpgt.agent.compressors import COMPRESSORS as CONTRACTIVE
-from cpgt.agent.compressors import Identity
-from cpgt.agent.compressors.unbiased import QUANTIZERS
+from cpgt.agent.compressors import COMPRESSORS, Identity
 from cpgt.agent.errors import InputError
 from cpgt.agent.privacy.noise import LaplaceNoise
 
-COMPRESSORS: dict[str, type[Any]] = {**CONTRACTIVE, **QUANTIZERS}
 
-
-class Family(NamedTuple):
-    """An algorithm under its own name: whose it is, and what of the network file it takes."""
+class AlgorithmKind(NamedTuple):
+    """An algorithm by its name: its source, its class, and what of the network file it takes."""
 
     source: str
     make: type[Algorithm[Any, Any]]
@@ -32,7 +28,7 @@ class Family(NamedTuple):
     takes_compressor: bool = False
     takes_gamma: bool = False
     adds_noise: bool = False
-    quantizes: bool = False  # by a quantizer of its own
+    quantizes: bool = False  # by its own quantizer
 
     @property
     def options(self) -> list[str]:
@@ -43,8 +39,8 @@ class Family(NamedTuple):
 EXACT, SHIFTED = "optimum, linearly", "shifted by the noise on y, linearly"
 DECAYING = "near the optimum; with decay the optimum, like 1/k"
 
-ALGORITHMS: dict[str, Family] = {
-    "cpgt": Family(
+ALGORITHMS: dict[str, AlgorithmKind] = {
+    "cpgt": AlgorithmKind(
         "Xie, Yi, Wang, Cao, Ren",
         CPGT,
         SHIFTED,
@@ -52,28 +48,30 @@ ALGORITHMS: dict[str, Family] = {
         takes_gamma=True,
         adds_noise=True,
     ),
-    "diadsp": Family("Ding et al. 2021", CPGT, SHIFTED, adds_noise=True),
-    "compressed-gradient-tracking": Family(
+    "diadsp": AlgorithmKind("Ding et al. 2021", CPGT, SHIFTED, adds_noise=True),
+    "compressed-gradient-tracking": AlgorithmKind(
         "Liao et al. 2022",
         CompressedGradientTracking,
         EXACT,
         takes_compressor=True,
         takes_gamma=True,
     ),
-    "gradient-tracking": Family("Qu and Li 2017", CPGT, EXACT),
-    "quantized-gradient-tracking": Family(
+    "gradient-tracking": AlgorithmKind("Qu and Li 2017", CPGT, EXACT),
+    "quantized-gradient-tracking": AlgorithmKind(
         "after Kajiyama et al. 2020",
         QuantizedGradientTracking,
         EXACT,
         takes_gamma=True,
         quantizes=True,
     ),
-    "extra": Family("Shi et al. 2015", Extra, EXACT),
-    "gradient-descent": Family("Nedic and Ozdaglar 2009", DistributedGradientDescent, DECAYING),
-    "choco": Family(
+    "extra": AlgorithmKind("Shi et al. 2015", Extra, EXACT),
+    "gradient-descent": AlgorithmKind(
+        "Nedic and Ozdaglar 2009", DistributedGradientDescent, DECAYING
+    ),
+    "choco": AlgorithmKind(
         "Koloskova et al. 2019", Choco, DECAYING, takes_compressor=True, takes_gamma=True
     ),
-    "private-gradient-descent": Family(
+    "private-gradient-descent": AlgorithmKind(
         "Huang et al. 2015", PrivateGradientDescent, "near the optimum", adds_noise=True
     ),
 }

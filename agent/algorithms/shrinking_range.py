@@ -17,16 +17,16 @@ rule for r_k are usual in this literature. The paper's pseudocode was not availa
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 
 from cpgt.agent.algorithms.algorithm import Limit
 from cpgt.agent.algorithms.cpgt import CPGT, Outgoing, State
 from cpgt.agent.algorithms.exchange import REFERENCE
-from cpgt.agent.errors import InputError
 from cpgt.agent.privacy.randomness import Randomness
+from cpgt.bounds import Bounds, InsideUnit, Positive
 from cpgt.wire.payloads import MAX_BITS
 from cpgt.wire.vectors import Quantized
 
@@ -35,18 +35,9 @@ MIN_SPACING = float(np.finfo(np.float32).tiny)  # a decaying spacing would under
 
 @dataclass(frozen=True)
 class QuantizedGradientTracking(CPGT):
-    bits: int = 4
-    range: float = 10.0
-    shrink: float = 0.99
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not 1 <= self.bits <= MAX_BITS:
-            raise InputError(f"algorithm.bits must be from 1 to {MAX_BITS}, not {self.bits}")
-        if not 0 < self.range < math.inf:
-            raise InputError(f"algorithm.range must be positive, not {self.range}")
-        if not 0 < self.shrink < 1:
-            raise InputError(f"algorithm.shrink must be in (0, 1), not {self.shrink}")
+    bits: Annotated[int, Bounds(ge=1, le=MAX_BITS), "2^bits + 1 levels."] = 4
+    range: Annotated[Positive, "Levels of round 0 reach from -range to range."] = 10.0
+    shrink: Annotated[InsideUnit, "Factor of the range from round to round."] = 0.99
 
     @property
     def limit(self) -> Limit:

@@ -1,4 +1,6 @@
-"""Contractive compressors: E|C(v) - v|^2 <= phi |v|^2 with phi < 1, row by row on the last axis.
+"""Compressors, by name: E|C(v) - v|^2 <= phi |v|^2, row by row on the last axis.
+
+All but the unbiased quantizer are contractive: phi < 1 in every dimension.
 
 A compressor returns the vector in the form in which it is sent (`wire.vectors`). C(v) is the vector
 that this form represents.
@@ -11,6 +13,7 @@ from typing import Any, ClassVar, Protocol
 
 from cpgt.agent.compressors.quantizers import Natural, Quantizer, Sign, TopKQuantizer
 from cpgt.agent.compressors.sparsifiers import RandomK, TopK
+from cpgt.agent.compressors.unbiased import UnbiasedQuantizer
 from cpgt.wire.arrays import Floats
 from cpgt.wire.vectors import Dense, Vectors
 
@@ -59,4 +62,5 @@ COMPRESSORS: dict[str, type[Any]] = {
     "natural": Natural,
     "quantize": Quantizer,
     "top-k-quantize": TopKQuantizer,
+    "quantize-unbiased": UnbiasedQuantizer,
 }

@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cache
-from typing import ClassVar
+from typing import Annotated, ClassVar, TypeAlias
 
 import numpy as np
 
-from cpgt.agent.compressors.sparsifiers import check_fits, check_k, largest_indices
+from cpgt.agent.compressors.sparsifiers import check_fits, largest_indices
 from cpgt.agent.errors import InputError
+from cpgt.agent.options import check_bounds
+from cpgt.bounds import Bounds, Count
 from cpgt.wire.arrays import Floats
 from cpgt.wire.payloads import MAX_BITS
 from cpgt.wire.vectors import SHORT, Powers, Quantized, Scales
@@ -19,6 +21,9 @@ SCALE_ROUNDING = 2.0**-24  # relative error of a scale that is sent as a float32
 ZERO_EXPONENT = -1200  # of the coordinate 0: below that of any float
 INVALID_EXPONENT = 1200  # of NaN and infinity: above that of any float, so that encoding refuses it
 TINY = np.array(1e-140)  # added to a norm: no effect, unless its square is about to underflow
+Bits: TypeAlias = Annotated[
+    int, Bounds(ge=1, le=MAX_BITS), "Levels from -2^(bits-1) to 2^(bits-1)."
+]
 
 
 @dataclass(frozen=True)
@@ -63,7 +68,9 @@ class Natural:
 
 @dataclass(frozen=True)
 class Quantizer:
-    """The biased b-bit quantizer, s = 2^(b-1), u uniform on [0, 1)^d:
+    """The biased quantizer: levels of |v|, rounded up or down at random, times a factor below 1.
+
+    With b bits, s = 2^(b-1) and u uniform on [0, 1)^d:
 
     C(v) = |v| / (xi s) * sign(v) * floor(s |v_c| / |v| + u),   xi = 1 + min(d / s^2, sqrt(d) / s),
     phi = 1 - 1 / xi.   C(0) = 0.
@@ -76,17 +83,12 @@ class Quantizer:
     is 0.
     """
 
-    bits: int
-    bucket: int = 0
+    bits: Bits
+    bucket: Annotated[int, Bounds(ge=0), "Coordinates that share a norm; 0: all of them."] = 0
     dithered: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        if not 1 <= self.bits <= MAX_BITS:
-            raise InputError(f"compressor.bits must be from 1 to {MAX_BITS}, not {self.bits}")
-        if self.bucket < 0:
-            raise InputError(
-                f"compressor.bucket must be at least 1, or 0 for none, not {self.bucket}"
-            )
+        check_bounds("compressor", type(self), vars(self))
 
     @property
     def steps(self) -> float:
@@ -144,13 +146,12 @@ def quantizer_constants(bits: int, dimension: int) -> tuple[float, float]:
 class TopKQuantizer:
     """Top-k, then the quantizer in k dimensions: phi = 1 - k/d (1 - phi of the quantizer)."""
 
-    k: int
-    bits: int
+    k: Annotated[Count, "Coordinates that are sent."]
+    bits: Bits
     dithered: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        check_k(self.k)
-        Quantizer(self.bits)
+        check_bounds("compressor", type(self), vars(self))
 
     def check(self, dimension: int) -> None:
         check_fits(self.k, dimension)

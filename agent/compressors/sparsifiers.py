@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import Annotated, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cpgt.agent.errors import InputError
+from cpgt.agent.options import check_bounds
+from cpgt.bounds import Count
 from cpgt.wire.arrays import Floats
 from cpgt.wire.vectors import Sparse, sample
 
 Seeds = NDArray[np.uint32]
-
-
-def check_k(k: int) -> None:
-    if k < 1:
-        raise InputError(f"compressor.k must be at least 1, not {k}")
 
 
 def check_fits(k: int, dimension: int) -> None:
@@ -77,11 +74,13 @@ def _sparse(
 class Sparsifier:
     """Keeps k of d coordinates: phi = 1 - k/d, and slightly more if their values are rounded."""
 
-    k: int
-    values: str = "float64"
+    k: Annotated[Count, "Coordinates that are sent."]
+    values: Annotated[Literal["float64", "float32", "float16"], "Type in which they are sent."] = (
+        "float64"
+    )
 
     def __post_init__(self) -> None:
-        check_k(self.k)
+        check_bounds("compressor", type(self), vars(self))
         _float_type(self.values)
 
     def check(self, dimension: int) -> None:

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
-from cpgt.agent.compressors.quantizers import TINY
-from cpgt.agent.errors import InputError
+from cpgt.agent.compressors.quantizers import TINY, Bits
+from cpgt.agent.options import check_bounds
 from cpgt.wire.arrays import Floats
-from cpgt.wire.payloads import MAX_BITS
 from cpgt.wire.vectors import Quantized, Scales
 
 
 @dataclass(frozen=True)
 class UnbiasedQuantizer:
-    """The unbiased b-bit quantizer, s = 2^(b-1), u uniform on [0, 1)^d, |v|_max the largest |v_c|:
+    """The unbiased quantizer: levels of the largest |v_c|, rounded up or down at random.
+
+    With b bits, s = 2^(b-1), u uniform on [0, 1)^d and |v|_max the largest |v_c|:
 
     C(v) = |v|_max / s * sign(v) * floor(s |v_c| / |v|_max + u),   E C(v) = v,
     E|C(v) - v|^2 <= d / (4 s^2) |v|^2.
@@ -24,12 +25,11 @@ class UnbiasedQuantizer:
     |v|_max / s is rounded to a float32 before it is used, because it is sent as one.
     """
 
-    bits: int
+    bits: Bits
     dithered: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        if not 1 <= self.bits <= MAX_BITS:
-            raise InputError(f"compressor.bits must be from 1 to {MAX_BITS}, not {self.bits}")
+        check_bounds("compressor", type(self), vars(self))
 
     def check(self, dimension: int) -> None:
         pass
@@ -45,6 +45,3 @@ class UnbiasedQuantizer:
         levels += np.copysign(dither, v)
         # rounding of the scale may lift the largest level above s
         return Quantized(self.bits, scale, np.trunc(levels).clip(-steps, steps))
-
-
-QUANTIZERS: dict[str, type[Any]] = {"quantize-unbiased": UnbiasedQuantizer}

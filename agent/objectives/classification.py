@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 from functools import cached_property
+from typing import Annotated
 
 import numpy as np
 
-from cpgt.agent.errors import DataError, InputError
+from cpgt.agent.errors import DataError
 from cpgt.agent.objectives.loading import labelled_rows
 from cpgt.agent.objectives.objective import Data
-from cpgt.agent.objectives.regression import largest_eigenvalue, require_positive, residual_bounds
+from cpgt.agent.objectives.regression import (
+    Regularisation,
+    Scale,
+    largest_eigenvalue,
+    residual_bounds,
+)
 from cpgt.agent.objectives.rounding import EXP_ROUNDINGS, relative_error, root_mean_square
+from cpgt.bounds import Bounds
 from cpgt.wire.arrays import Floats
 
 
@@ -83,9 +90,8 @@ class Softmax:
         )
 
 
-def logistic(data: Data, l2: float, scale: float = 1.0) -> Logistic:
-    require_positive("l2", l2)
-    require_positive("scale", scale)
+def logistic(data: Data, l2: Regularisation, scale: Scale = 1.0) -> Logistic:
+    """scale sum_r log(1 + exp(-s_r a_r x)) + l2 / 2 |x|^2, from A and two labels."""
     A, labels = labelled_rows("logistic", data, "labels")
     found = set(np.unique(labels).tolist())
     if not (found <= {0.0, 1.0} or found <= {-1.0, 1.0}):
@@ -95,11 +101,13 @@ def logistic(data: Data, l2: float, scale: float = 1.0) -> Logistic:
     return Logistic(A, np.where(labels > 0, 1.0, -1.0), l2, scale)
 
 
-def softmax(data: Data, classes: int, l2: float, scale: float = 1.0) -> Softmax:
-    require_positive("l2", l2)
-    require_positive("scale", scale)
-    if classes < 2:
-        raise InputError(f"objective.classes must be at least 2, not {classes}")
+def softmax(
+    data: Data,
+    classes: Annotated[int, Bounds(ge=2), "Labels are 0 .. classes - 1."],
+    l2: Regularisation,
+    scale: Scale = 1.0,
+) -> Softmax:
+    """scale sum_r (log sum_c exp(x_c a_r) - x_label a_r) + l2 / 2 |x|^2, from A and labels."""
     A, labels = labelled_rows("softmax", data, "labels")
     if not np.isin(labels, np.arange(classes)).all():
         raise DataError(

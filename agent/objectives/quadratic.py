@@ -68,6 +68,7 @@ def hartley(x: Floats) -> Floats:
 
 
 def quadratic(data: Data) -> Quadratic:
+    """x^T H x / 2 - b^T x, from H and b; with signs, H is diagonal in another basis."""
     H, b = real_arrays("quadratic", data, "H", "b")
     d = len(b) if b.ndim == 1 else 0
     if not d or H.shape not in ((d,), (d, d)):

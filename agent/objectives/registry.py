@@ -14,6 +14,8 @@ from cpgt.agent.objectives.classification import logistic, softmax
 from cpgt.agent.objectives.objective import Data, Objective
 from cpgt.agent.objectives.quadratic import quadratic
 from cpgt.agent.objectives.regression import huber, least_squares, ridge
+from cpgt.agent.options import check_bounds
+from cpgt.bounds import Count
 from cpgt.wire.arrays import Floats
 
 
@@ -32,9 +34,8 @@ class Idle:
         return 0.0
 
 
-def idle(data: Data, dimension: int) -> Idle:  # noqa: ARG001  # it is the point that data is not used
-    if dimension < 1:
-        raise InputError(f"objective.dimension must be at least 1, not {dimension}")
+def idle(data: Data, dimension: Count) -> Idle:  # noqa: ARG001
+    """0, from no data: for measurements of traffic alone."""
     return Idle(dimension)
 
 
@@ -81,6 +82,8 @@ def build_objective(kind: str, options: Mapping[str, Any], data: Data) -> Object
         raise InputError(f"objective {kind!r}: {error}") from None
     except ValueError:
         pass  # some built-in functions have no signature to look at
+    if not is_code(kind):
+        check_bounds("objective", factory, options)
     try:
         objective = factory(data, **options)
     except InputError as error:

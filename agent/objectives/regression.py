@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-import math
 from functools import cached_property
+from typing import Annotated, TypeAlias
 
 import numpy as np
 
-from cpgt.agent.errors import InputError
 from cpgt.agent.objectives.loading import labelled_rows
 from cpgt.agent.objectives.objective import Data
 from cpgt.agent.objectives.rounding import relative_error, root_mean_square
+from cpgt.bounds import NonNegative, Positive
 from cpgt.wire.arrays import Floats
 from cpgt.wire.vectors import product
+
+Scale: TypeAlias = Annotated[Positive, "Factor of the sum over the records."]
+Regularisation: TypeAlias = Annotated[Positive, "Weight of |x|^2 / 2, for each agent."]
 
 
 class LeastSquares:
@@ -95,32 +98,21 @@ def residual_bounds(transposed: Floats, b: Floats, magnitude: float) -> Floats:
     return bounds
 
 
-def require_positive(name: str, value: float) -> None:
-    if not 0 < value < math.inf:
-        raise InputError(f"objective.{name} must be positive, not {value}")
-
-
-def require_non_negative(name: str, value: float) -> None:
-    if not 0 <= value < math.inf:
-        raise InputError(f"objective.{name} must be at least 0, not {value}")
-
-
-# Factories check public options before they read data: errors in options may be reported.
-
-
-def least_squares(data: Data, scale: float = 1.0) -> LeastSquares:
-    require_positive("scale", scale)
+def least_squares(data: Data, scale: Scale = 1.0) -> LeastSquares:
+    """scale |A x - b|^2, from A and b."""
     return LeastSquares(*labelled_rows("least-squares", data, "b"), scale)
 
 
-def ridge(data: Data, l2: float, scale: float = 1.0) -> Ridge:
-    require_positive("l2", l2)
-    require_positive("scale", scale)
+def ridge(data: Data, l2: Regularisation, scale: Scale = 1.0) -> Ridge:
+    """scale |A x - b|^2 + l2 / 2 |x|^2, from A and b."""
     return Ridge(*labelled_rows("ridge", data, "b"), l2, scale)
 
 
-def huber(data: Data, threshold: float = 1.0, l2: float = 0.0, scale: float = 1.0) -> Huber:
-    require_positive("threshold", threshold)
-    require_non_negative("l2", l2)
-    require_positive("scale", scale)
+def huber(
+    data: Data,
+    threshold: Annotated[Positive, "Where h becomes linear."] = 1.0,
+    l2: NonNegative = 0.0,
+    scale: Scale = 1.0,
+) -> Huber:
+    """scale sum_r h(a_r x - b_r) + l2 / 2 |x|^2, from A and b; h(t) is t^2 / 2, then linear."""
     return Huber(*labelled_rows("huber", data, "b"), threshold, l2, scale)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.console import Console
 from rich.table import Column, Table
 
-from cpgt.agent.algorithms import ALGORITHMS, Family
+from cpgt.agent.algorithms import ALGORITHMS, AlgorithmKind
 
 
 def show_algorithms(console: Console) -> None:
@@ -22,7 +22,7 @@ def show_algorithms(console: Console) -> None:
     )
 
 
-def _messages(family: Family) -> str:
+def _messages(family: AlgorithmKind) -> str:
     channels = "channels    1: x" if family.make.channels == 1 else "channels    2: x, y"
     own = "by its own" if family.quantizes else "no"
     compresses = "yes" if family.takes_compressor else own
@@ -30,7 +30,7 @@ def _messages(family: Family) -> str:
     return f"{channels}\ncompresses  {compresses}\nprivate     {private}"
 
 
-def parameters(family: Family) -> list[str]:
+def parameters(family: AlgorithmKind) -> list[str]:
     """The keys of the network file that this algorithm takes."""
     noise = ["noise.s_x", *["noise.s_y"] * (family.make.channels == 2), "noise.q"]
     return [

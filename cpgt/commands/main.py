@@ -35,7 +35,7 @@ class _Group(click.Group):
 def _expected() -> tuple[type[Exception], ...]:
     """Errors without an exit code of their own; looked up only where their module is loaded."""
     named = (
-        ("cpgt.configuration.network", "NetworkError"),
+        ("cpgt.configuration.loading", "NetworkError"),
         ("cpgt.topologies", "TopologyError"),
         ("cpgt.wire.errors", "WireError"),
     )

@@ -61,7 +61,7 @@ quiet = click.option("--quiet", is_flag=True, help="No progress, no tables.")
 
 
 def load(network: str, overrides: tuple[str, ...], rounds: int | None) -> Network:
-    from cpgt.configuration.network import load_network
+    from cpgt.configuration.loading import load_network
 
     return load_network(network, [*overrides, *([] if rounds is None else [f"rounds={rounds}"])])
 

@@ -213,7 +213,7 @@ def agent(
 def data(network: str, out: Path, overrides: tuple[str, ...]) -> None:
     """Make the synthetic data of NETWORK: OUT/1/data.npz, OUT/2/data.npz, ..., one for each agent."""
     from cpgt.configuration.data import write_data
-    from cpgt.configuration.network import NetworkError
+    from cpgt.configuration.loading import NetworkError
 
     model = options.load(network, overrides, None)
     if model.synthetic is None:

@@ -6,17 +6,17 @@ Every agent has a random generator of its own, and all share a second one, for w
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Annotated, NamedTuple
+from typing import Annotated, NamedTuple, TypeAlias
 
 import numpy as np
-from pydantic import Field
 
 from cpgt.agent.objectives import Quadratic
+from cpgt.bounds import Bounds, Count, Fraction, NonNegative
 from cpgt.wire.arrays import Floats
 
 Arrays = dict[str, Floats]
-Count = Annotated[int, Field(ge=1)]
-Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Rows: TypeAlias = Annotated[Count, "Records of each agent."]
+Heterogeneity: TypeAlias = Annotated[NonNegative, "How much agents differ; 0: not at all."]
 
 
 class Draw(NamedTuple):
@@ -32,7 +32,7 @@ def draw_for(seed: int, agent: int, agents: int) -> Draw:
     return Draw(np.random.default_rng((seed, agent)), np.random.default_rng(seed), agent, agents)
 
 
-def gaussian(draw: Draw, dimension: int, rows: Count) -> Arrays:
+def gaussian(draw: Draw, dimension: int, rows: Rows) -> Arrays:
     """A and b with independent N(0, 1) entries: the paper's."""
     A = draw.own.standard_normal((rows, dimension))
     return {"A": A, "b": draw.own.standard_normal(rows)}
@@ -41,10 +41,10 @@ def gaussian(draw: Draw, dimension: int, rows: Count) -> Arrays:
 def regression(
     draw: Draw,
     dimension: int,
-    rows: Count,
-    noise: Amount = 0.1,
-    outliers: Annotated[float, Field(ge=0, le=1)] = 0.0,
-    heterogeneity: Amount = 0.0,
+    rows: Rows,
+    noise: Annotated[NonNegative, "Standard deviation of the errors of b."] = 0.1,
+    outliers: Annotated[Fraction, "Part of b that is far off."] = 0.0,
+    heterogeneity: Heterogeneity = 0.0,
 ) -> Arrays:
     """b = A x + N(0, noise^2), where a fraction of b, the outliers, is off by N(0, 10^2).
 
@@ -59,9 +59,9 @@ def regression(
 def classification(
     draw: Draw,
     dimension: int,
-    rows: Count,
-    classes: Annotated[int, Field(ge=2)] = 2,
-    heterogeneity: Amount = 0.0,
+    rows: Rows,
+    classes: Annotated[int, Bounds(ge=2), "Number of labels."] = 2,
+    heterogeneity: Heterogeneity = 0.0,
 ) -> Arrays:
     """Labels drawn from the softmax of A x_c, with a common vector x_c for each class.
 
@@ -79,10 +79,10 @@ def classification(
 def quadratic(
     draw: Draw,
     dimension: int,
-    condition: Annotated[float, Field(ge=1, allow_inf_nan=False)] = 10.0,
-    heterogeneity: Amount = 1.0,
+    condition: Annotated[float, Bounds(ge=1), "Condition number of the average Hessian."] = 10.0,
+    heterogeneity: Heterogeneity = 1.0,
 ) -> Arrays:
-    """Quadratics whose average Hessian has eigenvalues spread evenly (as logarithms) over [1 / condition, 1].
+    """An average Hessian with eigenvalues from 1 / condition to 1, evenly spread as logarithms.
 
     Eigenvectors are common, and mix all coordinates. With heterogeneity h, the agents' curvatures differ by
     factors exp(h N(0, 1)), scaled so that the average stays; their minimisers, by vectors h N(0, 1)."""

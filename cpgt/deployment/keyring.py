@@ -7,7 +7,9 @@ from pathlib import Path
 
 from cpgt.agent.agreement import Agreement
 from cpgt.agent.privacy.budget import Claims
-from cpgt.configuration.network import KeysSection, Network, NetworkError
+from cpgt.configuration.loading import NetworkError
+from cpgt.configuration.network import Network
+from cpgt.configuration.schema import KeysSection
 from cpgt.wire.errors import WireError
 from cpgt.wire.keys import Ring, new_pair, read_pair, write_pair
 

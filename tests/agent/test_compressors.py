@@ -1,6 +1,7 @@
 """Compressors contract and agree with the formulas of the reference, on any vector."""
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -138,7 +139,7 @@ ANY_VECTORS = st.integers(1, 12).flatmap(
 @example(np.array([1.0 + 2.0**-11, 5e-324]), 1, "float16")
 @example(np.array([5e-324, -1e-323]), 2, "float16")
 @example(np.array([1e300, 1e-300, 2.0**-25 * 1e300]), 3, "float32")
-def test_top_k_contracts_every_vector_of_any_size(v: Array, k: int, values: str) -> None:
+def test_top_k_contracts_every_vector_of_any_size(v: Array, k: int, values: Any) -> None:
     assume(v.any() and k <= v.size)
     compressor = TopK(k, values)
     assert part_lost(compressor, v, np.zeros_like(v)) <= compressor.phi(v.size) + 1e-14
@@ -268,7 +269,7 @@ def test_top_k_agrees_with_the_reference(case: tuple[Array, int]) -> None:
 
 @repeatable
 @given(vectors_and_k(), st.sampled_from(["float32", "float16"]))
-def test_values_are_rounded_to_their_type_at_any_size(case: tuple[Array, int], values: str) -> None:
+def test_values_are_rounded_to_their_type_at_any_size(case: tuple[Array, int], values: Any) -> None:
     v, k = case
     message = TopK(k, values).compress(v, v)
     largest = np.abs(message.values).max()
@@ -282,9 +283,9 @@ def test_an_unknown_type_of_values() -> None:
     with pytest.raises(
         InputError, match=r"compressor\.values = 'float8' is not known; there are float64"
     ):
-        TopK(1, "float8")
+        TopK(1, "float8")  # type: ignore[arg-type]
     with pytest.raises(InputError, match=r"compressor\.values"):
-        RandomK(1, "f4")
+        RandomK(1, "f4")  # type: ignore[arg-type]
 
 
 # --- random-k -------------------------------------------------------------------------------------
@@ -478,9 +479,7 @@ def test_what_is_below_the_range_of_a_scale_becomes_0(bits: int) -> None:
 
 @pytest.mark.parametrize("bucket", [-1, -16])
 def test_invalid_buckets(bucket: int) -> None:
-    with pytest.raises(
-        InputError, match=rf"compressor\.bucket must be at least 1, or 0 for none, not {bucket}"
-    ):
+    with pytest.raises(InputError, match=rf"compressor\.bucket must be at least 0, not {bucket}"):
         Quantizer(2, bucket)
     with pytest.raises(InputError, match=r"compressor\.bucket = 8 is more than the dimension 5"):
         Quantizer(2, 8).check(5)
@@ -489,5 +488,5 @@ def test_invalid_buckets(bucket: int) -> None:
 
 @pytest.mark.parametrize("bits", [0, -1, 17])
 def test_invalid_bits(bits: int) -> None:
-    with pytest.raises(InputError, match=rf"compressor\.bits must be from 1 to 16, not {bits}"):
+    with pytest.raises(InputError, match=rf"compressor\.bits must be in \[1, 16\], not {bits}"):
         Quantizer(bits)

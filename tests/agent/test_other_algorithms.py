@@ -477,7 +477,11 @@ def test_a_run_may_stop_when_what_is_public_moves_no_more(kind: str) -> None:
 @pytest.mark.parametrize(
     ("kind", "tables", "complaint"),
     [
-        ("gradient-descent", {"decay": -0.1}, "algorithm.decay must be at least 0, not -0.1"),
+        (
+            "gradient-descent",
+            {"decay": -0.1},
+            "algorithm.decay: Input should be greater than or equal to 0, not -0.1",
+        ),
         ("gradient-descent", {"gamma": 0.5}, "sends uncompressed with gamma = 1"),
         ("extra", {"compressor": TOP_2}, "sends uncompressed with gamma = 1"),
         (
@@ -495,13 +499,17 @@ def test_a_run_may_stop_when_what_is_public_moves_no_more(kind: str) -> None:
         (
             "private-gradient-descent",
             {"step_decay": 1.0},
-            "algorithm.step_decay must be in (0, 1), not 1.0",
+            "algorithm.step_decay: Input should be less than 1, not 1.0",
         ),
-        ("private-gradient-descent", {"radius": 0.0}, "algorithm.radius must be positive, not 0.0"),
+        (
+            "private-gradient-descent",
+            {"radius": 0.0},
+            "algorithm.radius: Input should be greater than 0, not 0.0",
+        ),
         (
             "compressed-gradient-tracking",
             {"damping_x": 1.5},
-            "algorithm.damping_x must be in (0, 1], not 1.5",
+            "algorithm.damping_x: Input should be less than or equal to 1, not 1.5",
         ),
         (
             "quantized-gradient-tracking",
@@ -511,17 +519,17 @@ def test_a_run_may_stop_when_what_is_public_moves_no_more(kind: str) -> None:
         (
             "quantized-gradient-tracking",
             {"bits": 17},
-            "algorithm.bits must be from 1 to 16, not 17",
+            "algorithm.bits: Input should be less than or equal to 16, not 17",
         ),
         (
             "quantized-gradient-tracking",
             {"range": -1.0},
-            "algorithm.range must be positive, not -1.0",
+            "algorithm.range: Input should be greater than 0, not -1.0",
         ),
         (
             "quantized-gradient-tracking",
             {"shrink": 1.0},
-            "algorithm.shrink must be in (0, 1), not 1.0",
+            "algorithm.shrink: Input should be less than 1, not 1.0",
         ),
     ],
 )

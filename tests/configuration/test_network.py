@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import pytest
+from pydantic import ValidationError
 
 from cpgt import NetworkError, load_network, parse_network
-from cpgt.configuration.network import apply_overrides, shipped_networks
+from cpgt.agent.algorithms import ALGORITHMS
+from cpgt.bounds import Bounds
+from cpgt.configuration.kinds import Kinds, KindSection
+from cpgt.configuration.loading import apply_overrides, load_public_network, shipped_networks
+from cpgt.topologies import GRAPHS, Graph, TopologyError, build_graph
+from cpgt.topologies.graphs import Agents
 from cpgt.wire.keys import new_pair
 
 SMALL: dict[str, Any] = {
@@ -51,8 +59,8 @@ def mistakes(*overrides: str) -> list[str]:
         ),
         ("algorithm.kind=diadsp", "paper: algorithm.kind = 'diadsp' sends uncompressed"),
         ("algorithm.kind=compressed-gradient-tracking", "paper: algorithm.kind = .* has no noise"),
-        ("compressor.bits=0", "paper: compressor.bits must be from 1 to 16, not 0"),
-        ("compressor.bits=17", "paper: compressor.bits must be from 1 to 16, not 17"),
+        ("compressor.bits=0", "paper: compressor.bits: .*greater than or equal to 1, not 0"),
+        ("compressor.bits=17", "paper: compressor.bits: .*less than or equal to 16, not 17"),
         ("compressor.bits=two", "paper: compressor.bits: .*not 'two'"),
         ("compressor.k=2", "paper: compressor.k: 'quantize' has no such option; it takes bits"),
         (
@@ -71,7 +79,7 @@ def mistakes(*overrides: str) -> list[str]:
         ("graph.colour=1", "paper: graph.colour: 'paper' has no such option"),
         (
             "weights.kind=heavy",
-            "paper: weights: no weights are called 'heavy'; there are metropolis",
+            "paper: weights.kind: 'heavy' is not known; there are metropolis",
         ),
         (
             "weights.matrix=[[1.0]]",
@@ -82,6 +90,7 @@ def mistakes(*overrides: str) -> list[str]:
             "objective.kind=magic",
             "paper: objective.kind: 'magic' is not known; there are least-squares",
         ),
+        ("objective.scale=-1", "paper: objective.scale: .*greater than 0, not -1"),
         ("objective.scale=big", "paper: objective.scale: .*not 'big'"),
         (
             "objective.rows=3",
@@ -159,6 +168,52 @@ def test_a_new_kind_drops_the_options_of_the_old_one() -> None:
     tables: dict[str, Any] = {"algorithm": {"kind": "cpgt", "alpha": 0.5}}
     apply_overrides(tables, ["algorithm.kind=diadsp"])
     assert tables == {"algorithm": {"kind": "diadsp", "alpha": 0.5}}
+
+
+@pytest.mark.parametrize(
+    ("name", "override", "section", "kept"),
+    [
+        ("huber", "graph.kind=star", "graph", {"agents": 6}),
+        ("huber", "compressor.kind=quantize-unbiased", "compressor", {"bits": 4}),
+        ("huber", "objective.kind=ridge", "objective", {"l2": 0.05, "scale": 0.025}),
+        ("huber", "synthetic.kind=gaussian", "synthetic", {"dimension": 10, "seed": 1, "rows": 40}),
+        ("huber", "algorithm.kind=cpgt", "algorithm", {"alpha": 0.3, "gamma": 0.3}),
+        ("huber", "graph.kind=paper", "graph", {"agents": 6}),
+        ("huber", "compressor.kind=identity", "compressor", {}),
+    ],
+)
+def test_a_new_kind_keeps_the_options_that_it_has(
+    name: str, override: str, section: str, kept: dict[str, Any]
+) -> None:
+    tables = load_network(name, [override]).model_dump()
+    assert tables[section] == {"kind": override.partition("=")[2], **kept}
+
+
+def test_an_option_of_the_command_line_is_never_dropped() -> None:
+    lines = mistakes("compressor.bits=3", "compressor.k=2", "compressor.kind=top-k")
+    assert lines == ["paper: compressor.bits: 'top-k' has no such option; it takes k, values"]
+
+
+@pytest.mark.parametrize("override", ["graph=3", "graph={}", "graph.kind=3", "synthetic.kind=[1]"])
+def test_a_section_without_a_kind(override: str) -> None:
+    section = override.partition("=")[0].partition(".")[0]
+    assert mistakes(override)[0].startswith(f"paper: {section}: must be a table with a kind, not ")
+
+
+def comb(agents: Agents, teeth: Annotated[int, Bounds(ge=2), "Length of a tooth."] = 2) -> Graph:
+    """Paths side by side, joined at their ends."""
+    steps = [(i, i + (teeth if i % teeth == 1 else 1)) for i in range(1, agents)]
+    return Graph(agents, tuple(steps))
+
+
+def test_an_option_that_is_new_needs_its_hint_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(GRAPHS, "comb", comb)
+    kinds = Kinds(KindSection, GRAPHS)
+    assert kinds.section("comb", agents=4, teeth=3).options == {"agents": 4, "teeth": 3}
+    with pytest.raises(ValidationError, match="greater than or equal to 2"):
+        kinds.section("comb", agents=4, teeth=1)
+    with pytest.raises(TopologyError, match="graph 'comb': teeth: Input should be greater"):
+        build_graph("comb", agents=4, teeth=1)
 
 
 def test_a_data_pattern_is_relative_to_the_file(tmp_path: Path) -> None:
@@ -249,3 +304,41 @@ def test_every_party_has_a_key_of_its_own() -> None:
     keys["agents"][2] = keys["coordinator"]
     with pytest.raises(NetworkError, match="the same key is given twice"):
         parse_network({**SMALL, "keys": keys})
+
+
+# --- what the coordinator reads -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", shipped_networks())
+def test_the_coordinator_reads_the_same_network_without_agent_code(name: str) -> None:
+    public, whole = load_public_network(name), load_network(name)
+    assert public.to_toml() == whole.to_toml()
+    assert [public.parameters(a) for a in public.agents] == [
+        whole.parameters(a) for a in whole.agents
+    ]
+
+
+def test_the_coordinator_loads_no_agent_code() -> None:
+    code = (
+        "import sys\n"
+        "sys.modules['cpgt.agent'] = sys.modules['scipy'] = sys.modules['networkx'] = None\n"
+        "from cpgt.configuration.loading import load_public_network\n"
+        "network = load_public_network('paper', ['graph.kind=torus', 'graph.agents=9'])\n"
+        "print(network.neighbours[1], network.noisy)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "(2, 3, 4, 7) True\n"
+
+
+@pytest.mark.parametrize("kind", ALGORITHMS)
+def test_noise_is_missing_where_the_algorithm_adds_none(kind: str) -> None:
+    """What the coordinator can tell from the file alone is what the algorithm itself does."""
+    family = ALGORITHMS[kind]
+    noise = {"s_x": 1.0, "s_y": float(family.make.channels > 1)} if family.adds_noise else {}
+    tables = {**SMALL, "algorithm": {"kind": kind, "alpha": 0.1}, "noise": noise}
+    network = parse_network(tables)
+    assert network.noisy == family.adds_noise
+    assert network.noisy == all(network.algorithm_of(1).noise.scales)
+    if family.adds_noise:
+        silent = {**noise, "agents": {3: {"s_x": 0.0}}}
+        assert not parse_network({**tables, "noise": silent}).noisy

@@ -15,7 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from cpgt.configuration.network import Network, load_network
+from cpgt.configuration.loading import load_network
+from cpgt.configuration.network import Network
 from cpgt.coordinator.connections import Connection
 from cpgt.coordinator.server import Hooks, ListenAddress, coordinate
 from cpgt.coordinator.session import SessionSettings

@@ -1,0 +1,28 @@
+"""Check of the options that a plan gives, against the bounds in the type hints of the factory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cache
+from typing import Any, get_type_hints
+
+from cpgt.agent.errors import InputError
+from cpgt.bounds import Bounds
+
+
+def check_bounds(section: str, factory: Callable[..., Any], options: Mapping[str, Any]) -> None:
+    """Raise InputError for an option outside its bounds."""
+    for name, bounds in _bounds_of(factory).items():
+        if name in options and not bounds.contain(options[name]):
+            raise InputError(f"{section}.{name} must be {bounds}, not {options[name]}")
+
+
+@cache
+def _bounds_of(factory: Callable[..., Any]) -> dict[str, Bounds]:
+    marks = {
+        name: getattr(hint, "__metadata__", ())
+        for name, hint in get_type_hints(factory, include_extras=True).items()
+    }
+    return {
+        name: mark for name, found in marks.items() for mark in found if isinstance(mark, Bounds)
+    }
