@@ -1,6 +1,5 @@
 """Everything that is ever said between processes, as frozen dataclasses that check themselves when made.
 
-Data plane, agent to neighbours:  sender, round, then the payload up to the end of the frame
 Control plane, agent to coordinator and back:  [protocol version, name of the message, fields ...], behind a
 stamp that says which message it is (wire.reliable)
 
@@ -25,35 +24,6 @@ VERSION = 4
 MAX_ROUND = 2**32
 MAX_AGENTS = 2**16
 SEEDED, OBSERVED = "seeded", "observed"  # why an agent's part in a run is not private
-_packer = msgpack.Packer()  # made once: making one costs as much as packing a message
-
-
-MAX_ENVELOPE = 18  # two msgpack integers of the longest form
-
-
-def encode_whole(number: int) -> bytes:
-    """A sender or a round, which stand before the payload: 2 to 4 B together, for up to 127 agents and 65,535
-    rounds. The frame knows its length, so the payload needs no header of its own."""
-    packed: bytes = _packer.pack(number)
-    return packed
-
-
-def encode_data(sender: int, round_: int, payload: bytes) -> bytes:
-    """One round of one agent: the compressed, noised differences of all its channels."""
-    return encode_whole(sender) + encode_whole(round_) + payload
-
-
-def decode_data(frame: bytes) -> tuple[int, int, bytes]:
-    """Sender, round, payload."""
-    unpacker = msgpack.Unpacker(max_buffer_size=MAX_ENVELOPE)
-    unpacker.feed(frame[:MAX_ENVELOPE])
-    try:
-        sender, round_ = unpacker.unpack(), unpacker.unpack()
-    except (ValueError, msgpack.UnpackException) as error:
-        raise ProtocolError(f"data message without sender and round ({error})") from None
-    if type(sender) is int and type(round_) is int:
-        return sender, round_, frame[unpacker.tell() :]
-    raise ProtocolError("data message with a sender or a round that is no whole number")
 
 
 @dataclass(frozen=True)

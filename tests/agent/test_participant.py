@@ -13,7 +13,7 @@ from cpgt.agent.participant import Participant
 from cpgt.agent.privacy.noise import LaplaceNoise
 from cpgt.agent.privacy.randomness import Randomness, seeded_secret
 from cpgt.wire.carriers import MemoryCarrier
-from cpgt.wire.messages import encode_data
+from cpgt.wire.frames import build_frame
 
 
 def pair(one: int = 1, two: int = 2) -> tuple[list[Participant], dict[int, MemoryCarrier]]:
@@ -75,9 +75,9 @@ def test_a_number_of_two_bytes_is_not_taken_for_its_first() -> None:
 @pytest.mark.parametrize(
     ("frame", "words"),
     [
-        (encode_data(3, 0, b"\x00"), "agent 3, which is no neighbour"),
-        (encode_data(2, 5, b"\x00"), "agent 2 sent round 5 while this agent is in round 0"),
-        (encode_data(2, 0, b"\x22short"), "agent 2 sent, in round 0, a payload of 6 B"),
+        (build_frame(3, 0, b"\x00"), "agent 3, which is no neighbour"),
+        (build_frame(2, 5, b"\x00"), "agent 2 sent round 5 while this agent is in round 0"),
+        (build_frame(2, 0, b"\x22short"), "agent 2 sent, in round 0, a payload of 6 B"),
         (b"\xc1", "a neighbour sent a data message without sender and round"),
     ],
 )

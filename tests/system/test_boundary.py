@@ -27,6 +27,7 @@ from cpgt.agent.privacy.randomness import Randomness
 from cpgt.configuration.data import make_data
 from cpgt.wire.carriers import NAME_PREFIX
 from cpgt.wire.control import ControlServer
+from cpgt.wire.frames import build_frame, parse_frame
 from cpgt.wire.messages import (
     VERSION,
     Failed,
@@ -35,9 +36,7 @@ from cpgt.wire.messages import (
     Plan,
     Report,
     decode_control,
-    decode_data,
     encode_control,
-    encode_data,
 )
 from cpgt.wire.payloads import decoder
 from cpgt.wire.reliable import read_stamp
@@ -90,7 +89,7 @@ def test_the_list_is_the_whole_of_what_an_agent_can_say() -> None:
 
 
 def test_a_data_message_has_nothing_but_its_three_fields() -> None:
-    assert encode_data(1, 2, b"3") == msgpack.packb(1) + msgpack.packb(2) + b"3"
+    assert build_frame(1, 2, b"3") == msgpack.packb(1) + msgpack.packb(2) + b"3"
     assert list(DATA) == ["sender", "round", "payload"]
 
 
@@ -251,9 +250,9 @@ def check_data(agent: int, tapped: Tapped) -> list[np.ndarray[Any, Any]]:
     assert all(frames == each[0] for frames in each)
     decode, decoded = decoder(2, DIMENSION), []
     for expected, frame in enumerate(each[0]):
-        sender, round_, payload = decode_data(frame)
+        sender, round_, payload = parse_frame(frame)
         assert (sender, round_) == (agent, expected)
-        assert frame == encode_data(sender, round_, payload), "not a byte more"
+        assert frame == build_frame(sender, round_, payload), "not a byte more"
         decoded.append(decode([payload]).dense()[0])
     assert len(decoded) == ROUNDS
     return decoded

@@ -54,7 +54,8 @@ class Doubted(Participant):
     def _step(self) -> None:
         core: Any = self.core
         self._shadow._outgoing = core._outgoing
-        self._shadow.absorb([self._payload, *map(self._here.__getitem__, self._neighbours)])
+        own, _ = self._sent[-1]
+        self._shadow.absorb([own, *map(self._received.__getitem__, self._neighbours)])
         super()._step()
 
 

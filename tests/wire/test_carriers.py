@@ -10,7 +10,7 @@ import zmq
 
 from cpgt.wire.carriers import EVERYTHING, NAME_PREFIX, POLL_MS, Carrier, MemoryCarrier, ZmqCarrier
 from cpgt.wire.errors import ProtocolError, WireError
-from cpgt.wire.messages import encode_data
+from cpgt.wire.frames import build_frame
 from tests.wire.conftest import WatchedContext
 from tests.wire.polling import eventually
 
@@ -97,7 +97,7 @@ def test_a_frame_reaches_nobody_else(path: Mapping[int, Carrier]) -> None:
 
 
 def test_frames_arrive_in_order(path: Mapping[int, Carrier]) -> None:
-    frames = [encode_data(2, round_, bytes(round_ % 400)) for round_ in range(1000)]
+    frames = [build_frame(2, round_, bytes(round_ % 400)) for round_ in range(1000)]
     for frame in frames:
         path[2].publish(frame)
     for receiver in (1, 3):
@@ -106,11 +106,11 @@ def test_frames_arrive_in_order(path: Mapping[int, Carrier]) -> None:
 
 def test_frames_of_several_neighbours_keep_their_own_order(path: Mapping[int, Carrier]) -> None:
     for round_ in range(200):
-        path[1].publish(encode_data(1, round_, b""))
-        path[3].publish(encode_data(3, round_, b""))
+        path[1].publish(build_frame(1, round_, b""))
+        path[3].publish(build_frame(3, round_, b""))
     received = [next_frame(path[2]) for _ in range(400)]
     for sender in (1, 3):
-        expected = [encode_data(sender, round_, b"") for round_ in range(200)]
+        expected = [build_frame(sender, round_, b"") for round_ in range(200)]
         assert [frame for frame in received if frame in expected] == expected
 
 
@@ -234,8 +234,8 @@ def test_no_frame_matches_a_name(
         neighbour.connect(2, {1: hub.endpoint})
         assert subscribers(hub, 2) == [2, 9]
         for sender in (1, 9, 2**32 - 1):
-            hub.publish(encode_data(sender, 0, b"\x00"))
-            assert next_frame(neighbour) == encode_data(sender, 0, b"\x00")
+            hub.publish(build_frame(sender, 0, b"\x00"))
+            assert next_frame(neighbour) == build_frame(sender, 0, b"\x00")
         assert not named.poll(50)
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from cpgt.wire.frames import build_frame, parse_frame
 from cpgt.wire.levels import decode_levels, encode_levels
-from cpgt.wire.messages import decode_data, encode_data
 from cpgt.wire.payloads import decode, encode
 from cpgt.wire.vectors import Quantized, Sparse, Vectors
 
@@ -51,8 +51,8 @@ def test_every_example_is_checked() -> None:
 @pytest.mark.parametrize("name", MESSAGES)
 def test_messages(name: str) -> None:
     vectors, frame = MESSAGES[name], examples()[name]
-    assert encode_data(3, 300, encode(vectors)).hex(" ") == frame.hex(" ")
-    sender, round_, payload = decode_data(frame)
+    assert build_frame(3, 300, encode(vectors)).hex(" ") == frame.hex(" ")
+    sender, round_, payload = parse_frame(frame)
     assert (sender, round_) == (3, 300)
     assert np.array_equal(decode([payload], 2, 10).dense()[0], vectors.dense())
 

@@ -6,7 +6,6 @@ import dataclasses
 import datetime
 import math
 import struct
-import tracemalloc
 import typing
 from collections.abc import Callable
 from typing import Any
@@ -40,9 +39,7 @@ from cpgt.wire.messages import (
     VersionError,
     Waiting,
     decode_control,
-    decode_data,
     encode_control,
-    encode_data,
 )
 
 KINDS: tuple[type[Any], ...] = typing.get_args(FromAgent) + typing.get_args(FromCoordinator)
@@ -171,24 +168,6 @@ def test_what_is_said_is_what_is_heard(message: Control) -> None:
     heard = decode_control(encode_control(message))
     assert heard == message
     assert repr(heard) == repr(message)  # equality alone would take 1 for True and 1.0
-
-
-@given(st.integers(0, 2**63), st.integers(0, 2**63), st.binary(max_size=300))
-def test_data_that_is_sent_is_what_is_received(sender: int, round_: int, payload: bytes) -> None:
-    assert decode_data(encode_data(sender, round_, payload)) == (sender, round_, payload)
-
-
-def test_data_encodes_to_exactly_these_bytes() -> None:
-    assert encode_data(3, 300, b"\x00\x01") == b"\x03\xcd\x01\x2c\x00\x01"
-    assert encode_data(127, 127, b"") == b"\x7f\x7f"
-    assert encode_data(128, 65_536, b"\xff") == b"\xcc\x80\xce\x00\x01\x00\x00\xff"
-
-
-@pytest.mark.parametrize("sender", [0, 1, 127, 128, 255, 256, 65_535, 65_536, 2**32, 2**63])
-@pytest.mark.parametrize("round_", [0, 127, 128, 255, 256, 65_535, 65_536, 2**32, 2**63])
-def test_data_of_every_width_of_sender_and_round(sender: int, round_: int) -> None:
-    for payload in (b"", b"\xcd", b"\x00" * 30):
-        assert decode_data(encode_data(sender, round_, payload)) == (sender, round_, payload)
 
 
 # --- fields that must not be ----------------------------------------------------------------------
@@ -422,8 +401,6 @@ def test_what_msgpack_cannot_carry_is_a_wire_error(make: Any) -> None:
 def test_bytes_that_are_not_msgpack(frame: bytes) -> None:
     with pytest.raises(ProtocolError):
         decode_control(frame)
-    with pytest.raises(ProtocolError):
-        decode_data(frame)
 
 
 @pytest.mark.parametrize(
@@ -542,53 +519,3 @@ def test_damaged_messages_are_heard_or_refused(frame: bytes, data: st.DataObject
 @given(names, st.lists(anything, max_size=8))
 def test_any_fields_are_heard_or_refused(kind: str, fields: list[Any]) -> None:
     heard_or_refused(msgpack.packb([VERSION, kind, *fields]))
-
-
-@settings(deadline=None, max_examples=400)
-@given(
-    st.binary(max_size=40)
-    | anything.map(msgpack.packb)
-    | st.lists(anything, max_size=4).map(msgpack.packb)
-)
-def test_any_data_frame_is_read_or_refused(frame: bytes) -> None:
-    try:
-        sender, round_, payload = decode_data(frame)
-    except ProtocolError:
-        return
-    assert (type(sender), type(round_), type(payload)) == (int, int, bytes)
-
-
-@pytest.mark.parametrize(
-    "parts",
-    [
-        [],
-        [7],
-        [None, 2],
-        ["1", 2],
-        [b"1", 2],
-        [True, 2],
-        [1, False],
-        [1.0, 2],
-        [1, 2.0],
-        [[1], 2],
-        [1, {2: 2}],
-        [{}, 2],
-    ],
-    ids=repr,
-)
-def test_data_without_a_sender_and_a_round_is_refused(parts: list[Any]) -> None:
-    with pytest.raises(ProtocolError, match="data message"):
-        decode_data(b"".join(map(msgpack.packb, parts)))
-
-
-@pytest.mark.parametrize(
-    "frame", ["dd05f5e100", "df02faf080", "c605f5e100", "01dd05f5e100", "c905f5e10000"]
-)
-def test_a_data_frame_that_promises_much_takes_no_memory(frame: str) -> None:
-    tracemalloc.start()
-    try:
-        with pytest.raises(ProtocolError):
-            decode_data(bytes.fromhex(frame))
-        assert tracemalloc.get_traced_memory()[1] < 4_000_000
-    finally:
-        tracemalloc.stop()

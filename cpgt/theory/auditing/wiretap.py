@@ -20,7 +20,7 @@ from cpgt.runs.in_process import nobody_to_wait_for
 from cpgt.wire.arrays import Floats
 from cpgt.wire.carriers import Carrier, MemoryCarrier
 from cpgt.wire.errors import ProtocolError
-from cpgt.wire.messages import decode_data
+from cpgt.wire.frames import parse_frame
 from cpgt.wire.payloads import decoder
 
 SPY, CHANNELS = 0, 2
@@ -80,7 +80,7 @@ def _one_run(
 def _decoded(spy: MemoryCarrier, dimension: int, agents: int, rounds: int) -> tuple[Floats, Floats]:
     payloads: dict[tuple[int, int], list[bytes]] = {}
     while (frame := spy.receive()) is not None:
-        sender, round_, payload = decode_data(frame)
+        sender, round_, payload = parse_frame(frame)
         payloads.setdefault((sender, round_), []).append(payload)
     order = [(agent, k) for agent in range(1, agents + 1) for k in range(rounds)]
     first, last = ([payloads[key][i] for key in order] for i in (0, -1))
