@@ -11,9 +11,9 @@ import numpy as np
 
 from cpgt.agent.compressors.sparsifiers import check_at_least_1, check_count, largest
 from cpgt.agent.errors import InputError
-from cpgt.wire.arrays import Floats
+from cpgt.wire.arrays import SHORT, Floats, Floats32
 from cpgt.wire.payloads import MAX_BITS
-from cpgt.wire.vectors import SHORT, Powers, Quantized, Scales
+from cpgt.wire.vectors import Powers, Quantized
 
 SCALE_ROUNDING = (
     2.0**-24
@@ -119,7 +119,7 @@ class Quantizer:
         levels = levels.reshape(*v.shape[:-1], -1)[..., :dimension]
         return Quantized(self.bits, scale[..., 0], levels, self.bucket)
 
-    def _quantize(self, v: Floats, dither: Floats) -> tuple[Scales, Floats]:
+    def _quantize(self, v: Floats, dither: Floats) -> tuple[Floats32, Floats]:
         fill, shrink = quantizer_constants(self.bits, v.shape[-1])
         norm = np.sqrt(_squares(v))
         levels = v * (fill / (norm + TINY))

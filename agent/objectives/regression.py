@@ -10,8 +10,7 @@ from cpgt.agent.errors import InputError
 from cpgt.agent.objectives.loading import table
 from cpgt.agent.objectives.objective import Data
 from cpgt.agent.objectives.rounding import over_coordinates, roundings
-from cpgt.wire.arrays import Floats
-from cpgt.wire.vectors import product
+from cpgt.wire.arrays import Floats, product
 
 
 class LeastSquares:

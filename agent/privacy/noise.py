@@ -31,8 +31,7 @@ import numpy as np
 from cpgt.agent.errors import InputError
 from cpgt.agent.privacy.lattice import BITS, SLACK, Stream, discrete_laplace
 from cpgt.agent.privacy.randomness import Label, Rounds, Source
-from cpgt.wire.arrays import Floats
-from cpgt.wire.vectors import SHORT
+from cpgt.wire.arrays import SHORT, Floats
 
 GRID = 2.0**-BITS + 2 * SLACK
 FLOOR = 2.0**-40

@@ -10,7 +10,7 @@ import pytest
 
 from cpgt.wire.frames import build_frame, parse_frame
 from cpgt.wire.levels import decode_levels, encode_levels
-from cpgt.wire.payloads import decode, encode
+from cpgt.wire.payloads import FORMS, MAX_BITS, decode, encode
 from cpgt.wire.vectors import Quantized, Sparse, Vectors
 
 PAGE = Path(__file__).parents[2] / "docs" / "codec.md"
@@ -71,3 +71,12 @@ def test_sections(name: str) -> None:
 def test_the_sizes_the_page_names(name: str, size: int) -> None:
     assert len(examples()[name]) == size
     assert f"In all {size} B" in PAGE.read_text(encoding="utf-8")
+
+
+def test_the_table_of_forms_is_the_one_of_the_code() -> None:
+    def first_bytes(numbers: range) -> str:
+        return f"{numbers[0]} + b" if len(numbers) == MAX_BITS + 1 else ", ".join(map(str, numbers))
+
+    table = PAGE.read_text(encoding="utf-8").split("| form ")[1].split("\n\n")[0]
+    rows = [[cell.strip() for cell in line.split("|")[1:3]] for line in table.splitlines()[2:]]
+    assert rows == [[form.name, first_bytes(form.first_bytes)] for form in FORMS]
