@@ -15,6 +15,7 @@ from typing import Protocol
 import zmq
 import zmq.backend
 
+from cpgt.process.timing import POLL_MS
 from cpgt.wire.errors import ProtocolError, WireError
 from cpgt.wire.gate import Gate
 from cpgt.wire.kernel import Ends
@@ -30,7 +31,6 @@ MONITOR_EVENT = struct.Struct(
     "=Hi"
 )  # event, value; pyzmq's own reader would load asyncio into every agent
 LINGER_MS = 2000
-POLL_MS = 100
 
 
 def topics(agent: int) -> tuple[bytes, bytes]:

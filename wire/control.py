@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import zmq
 
+from cpgt.process.timing import POLL_MS
 from cpgt.wire.errors import ProtocolError, WireError
 from cpgt.wire.gate import Gate
 from cpgt.wire.keys import Ring
@@ -22,7 +23,6 @@ from cpgt.wire.reliable import Courier, Parts
 from cpgt.wire.sockets import bind, connect, open_socket
 
 LINGER_MS = 1000
-POLL_MS = 100
 
 
 class Incoming(NamedTuple):

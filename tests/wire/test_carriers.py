@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterator, Mapping
 import pytest
 import zmq
 
-from cpgt.wire.carriers import EVERYTHING, NAME_PREFIX, POLL_MS, Carrier, MemoryCarrier, ZmqCarrier
+from cpgt.process.timing import POLL_MS
+from cpgt.wire.carriers import EVERYTHING, NAME_PREFIX, Carrier, MemoryCarrier, ZmqCarrier
 from cpgt.wire.errors import ProtocolError, WireError
 from cpgt.wire.frames import build_frame
 from tests.wire.conftest import WatchedContext
