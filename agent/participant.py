@@ -21,10 +21,10 @@ from cpgt.agent.errors import DivergedError, PeerError
 from cpgt.agent.objectives import Objective
 from cpgt.agent.privacy.randomness import Randomness
 from cpgt.wire.arrays import Floats
-from cpgt.wire.carriers import Carrier
 from cpgt.wire.errors import ProtocolError, WireError
 from cpgt.wire.frames import build_frame, parse_frame
 from cpgt.wire.payloads import decoder
+from cpgt.wire.transports import Transport
 
 RETAINED = 2  # rounds: a neighbour may still wait for the round before the one just sent
 
@@ -60,7 +60,7 @@ class Participant:
         objective: Objective,
         x: Floats,
         randomness: Randomness,
-        carrier: Carrier,
+        transport: Transport,
         recorder: Recorder | None = None,
     ) -> None:
         self.agent = agent
@@ -69,7 +69,7 @@ class Participant:
         self.meter = Meter(received=dict.fromkeys(self._neighbours, 0))
         mixing = algorithm.mixing(weights[agent], [weights[peer] for peer in self._neighbours])
         self.core: Core = make_core(algorithm, objective, x, mixing, randomness)
-        self._algorithm, self._carrier, self._recorder = algorithm, carrier, recorder
+        self._algorithm, self._carrier, self._recorder = algorithm, transport, recorder
         self._received: dict[int, bytes] = {}  # payloads of this round, by sender
         self._early: dict[int, bytes] = {}  # payloads of the next round
         self._sent: deque[tuple[bytes, bytes]] = deque(maxlen=RETAINED)  # payload, frame

@@ -16,10 +16,10 @@ from cpgt.agent.participant import Meter, Participant
 from cpgt.agent.privacy.noise import LaplaceNoise
 from cpgt.agent.privacy.randomness import Randomness, seeded_secret
 from cpgt.wire.arrays import Floats
-from cpgt.wire.carriers import MemoryCarrier
 from cpgt.wire.errors import ProtocolError
 from cpgt.wire.frames import build_frame, parse_frame
 from cpgt.wire.payloads import decode
+from cpgt.wire.transports import MemoryTransport
 
 CPGT_2_BITS = CPGT(0.1, 0.5, Quantizer(2), LaplaceNoise((1.0, 1.0), 0.9))
 DGD = DistributedGradientDescent(0.1, 1.0, Identity(), LaplaceNoise((0.0, 0.0), 1.0))
@@ -39,9 +39,9 @@ class Recording:
 
 def pair(
     one: int = 1, two: int = 2, algorithm: Any = CPGT_2_BITS, recorder: Recording | None = None
-) -> tuple[list[Participant], dict[int, MemoryCarrier]]:
+) -> tuple[list[Participant], dict[int, MemoryTransport]]:
     """Two neighbours."""
-    carriers = MemoryCarrier.network({one: (two,), two: (one,)})
+    transports = MemoryTransport.network({one: (two,), two: (one,)})
     objective, weights = LeastSquares(np.eye(3), np.ones(3), 0.5), {one: 0.5, two: 0.5}
     participants = [
         Participant(
@@ -51,12 +51,12 @@ def pair(
             objective,
             np.zeros(3),
             Randomness(seeded_secret(1, agent)),
-            carriers[agent],
+            transports[agent],
             recorder if agent == one else None,
         )
         for agent in (one, two)
     ]
-    return participants, carriers
+    return participants, transports
 
 
 def nothing_missing() -> None:
@@ -88,10 +88,10 @@ def test_rounds_sent_again_change_nothing_and_are_counted_apart() -> None:
 
 
 def test_the_bytes_sent_are_the_frame_of_the_payload() -> None:
-    (one, other), carriers = pair(7, 300)
+    (one, other), transports = pair(7, 300)
     play([one, other], 3)
     one.send()
-    frame = carriers[300].receive()
+    frame = transports[300].receive()
     assert frame is not None
     sender, round_, payload = parse_frame(frame)
     assert (sender, round_) == (7, 3)
@@ -119,10 +119,10 @@ def test_a_number_of_two_bytes_is_not_taken_for_its_first() -> None:
     ],
 )
 def test_frames_that_a_neighbour_must_not_send(frame: bytes, words: str) -> None:
-    (one, other), carriers = pair()
+    (one, other), transports = pair()
     play([one, other], 1)
     one.send()
-    carriers[2].publish(frame)
+    transports[2].publish(frame)
     with pytest.raises(PeerError, match=words):
         one.collect(nothing_missing)
 
@@ -143,17 +143,17 @@ def test_a_frame_of_the_next_round_is_kept_and_counted_once() -> None:
 
 
 def test_an_early_frame_is_used_in_its_round() -> None:
-    (plain, _), ((one, other), carriers) = pair(), pair()
+    (plain, _), ((one, other), transports) = pair(), pair()
     play(plain, 2)
     one.send()
     other.send()
-    first = carriers[1].receive()
+    first = transports[1].receive()
     other.collect(nothing_missing)
     other.send()
-    second = carriers[1].receive()
+    second = transports[1].receive()
     assert first and second
     for frame in (second, second, first):
-        carriers[2].publish(frame)
+        transports[2].publish(frame)
     one.collect(nothing_missing)
     assert one.waiting_for == []
     one.send()
@@ -163,21 +163,21 @@ def test_an_early_frame_is_used_in_its_round() -> None:
 
 
 def test_the_first_of_two_frames_of_a_round_counts() -> None:
-    (plain, _), ((one, other), carriers) = pair(), pair()
+    (plain, _), ((one, other), transports) = pair(), pair()
     play(plain, 1)
     one.send()
     other.send()
-    carriers[2].publish(build_frame(2, 0, b"\x22short"))
+    transports[2].publish(build_frame(2, 0, b"\x22short"))
     one.collect(nothing_missing)
     assert one.core.values.tobytes() == plain[0].core.values.tobytes()
 
 
 def test_a_frame_of_a_past_round_is_ignored() -> None:
-    (one, other), carriers = pair()
+    (one, other), transports = pair()
     play([one, other], 2)
     one.send()
     for past in (0, 1):
-        carriers[2].publish(build_frame(2, past, b"\x22short"))
+        transports[2].publish(build_frame(2, past, b"\x22short"))
     other.send()
     one.collect(nothing_missing)
     assert one.meter.received == {2: sum(other.meter.message)}
@@ -208,16 +208,16 @@ def test_the_meter_of_the_next_window() -> None:
 def test_change_is_how_far_the_message_moved_what_neighbours_know(
     algorithm: Any, channels: int
 ) -> None:
-    (one, other), carriers = pair(algorithm=algorithm)
+    (one, other), transports = pair(algorithm=algorithm)
     assert one.change == 0.0
     vectors: list[Floats] = []
     for k in range(4):
         one.send()
         other.send()
-        frame = carriers[2].receive()
+        frame = transports[2].receive()
         assert frame is not None
         vectors.append(decode([parse_frame(frame)[2]], channels, 3).dense())
-        carriers[1].publish(frame)
+        transports[1].publish(frame)
         one.collect(nothing_missing)
         other.collect(nothing_missing)
         before = vectors[k - 1] if k and algorithm is DGD else np.zeros(3)
@@ -236,12 +236,12 @@ def test_a_state_that_is_not_finite_is_found(value: float) -> None:
 
 
 def test_a_message_that_is_not_finite_is_not_sent() -> None:
-    (one, other), carriers = pair(algorithm=DGD)
+    (one, other), transports = pair(algorithm=DGD)
     play([one, other], 1)
     one.core.values[0, 0] = np.nan
     with pytest.raises(DivergedError, match=r"in round 1; lower algorithm.alpha \(now 0.1\)$"):
         one.send()
-    assert carriers[2].receive() is None
+    assert transports[2].receive() is None
     assert len(one.meter.payload) == 1
 
 

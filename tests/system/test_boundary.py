@@ -24,7 +24,6 @@ from cpgt import load_network
 from cpgt.agent.algorithms import X
 from cpgt.agent.privacy.randomness import Randomness
 from cpgt.configuration.data import make_data
-from cpgt.wire.carriers import NAME_PREFIX
 from cpgt.wire.control import ControlServer
 from cpgt.wire.frames import build_frame, parse_frame
 from cpgt.wire.messages import (
@@ -38,7 +37,8 @@ from cpgt.wire.messages import (
     encode_control,
 )
 from cpgt.wire.payloads import decoder
-from cpgt.wire.reliable import read_stamp
+from cpgt.wire.reliable import read_header
+from cpgt.wire.transports import NAME_PREFIX
 from tests.system.conftest import Commands, until
 from tests.system.tap import Tap, free_port, ready_properties, zmtp_frames
 
@@ -270,8 +270,8 @@ def check_control(
     agent: int, frames: list[bytes], messages: dict[int, list[np.ndarray[Any, Any]]]
 ) -> None:
     """Each is a message of the list; and what could hide something is what the neighbours know already."""
-    stamps, bodies = frames[::2], [body for body in frames[1::2] if body]
-    assert [msgpack.packb((VERSION, *read_stamp(stamp))) for stamp in stamps] == stamps, (
+    headers, bodies = frames[::2], [body for body in frames[1::2] if body]
+    assert [msgpack.packb((VERSION, *read_header(header))) for header in headers] == headers, (
         "two counters"
     )
     said = [decode_control(body) for body in bodies]
