@@ -11,10 +11,10 @@ import zmq
 
 from cpgt.agent.errors import InputError
 from cpgt.wire.addresses import ANY_PORT, Endpoint, check_plain, on_loopback, parse, route_to
-from cpgt.wire.carriers import ZmqCarrier
 from cpgt.wire.control import ControlClient
 from cpgt.wire.errors import WireError
-from cpgt.wire.keys import Ring
+from cpgt.wire.keys import KeyRing
+from cpgt.wire.transports import ZmqTransport
 
 RETRY_SECONDS = 0.5
 
@@ -26,7 +26,7 @@ class ConnectSettings:
     coordinator: str
     bind: str | None = None  # where to listen for neighbours
     advertise: str | None = None  # where they find it, if that is somewhere else
-    ring: Ring | None = None
+    ring: KeyRing | None = None
     plain: bool = False  # the owner accepts that all can be read on the way
     patience: float = 30.0  # how long to wait for a first word of the coordinator
 
@@ -40,7 +40,7 @@ class ConnectSettings:
 
 
 class Opened(NamedTuple):
-    carrier: ZmqCarrier
+    transport: ZmqTransport
     control: ControlClient
     advertised: str
 
@@ -55,12 +55,14 @@ def open_connections(
         wanted = parse(doors.bind) if doors.bind else Endpoint(local, ANY_PORT)
         for endpoint in (coordinator, wanted):
             check_plain(endpoint, secured=doors.ring is not None, accepted=doors.plain)
-        carrier = ZmqCarrier(context, str(wanted), doors.ring)
+        transport = ZmqTransport(context, str(wanted), doors.ring)
         try:
-            advertised = _advertised(parse(carrier.endpoint), doors.advertise, local)
-            return Opened(carrier, ControlClient(context, str(coordinator), doors.ring), advertised)
+            advertised = _advertised(parse(transport.endpoint), doors.advertise, local)
+            return Opened(
+                transport, ControlClient(context, str(coordinator), doors.ring), advertised
+            )
         except WireError:
-            carrier.close()
+            transport.close()
             raise
     except WireError as error:
         raise InputError(str(error)) from None
@@ -85,4 +87,4 @@ def _advertised(bound: Endpoint, wanted: str | None, local: str) -> str:
     if wanted:
         endpoint = parse(wanted)
         return str(endpoint._replace(port=bound.port) if endpoint.port == ANY_PORT else endpoint)
-    return str(bound._replace(host=local) if bound.everywhere else bound)
+    return str(bound._replace(host=local) if bound.is_wildcard else bound)

@@ -1,12 +1,14 @@
-"""One agent's part in the rounds: mathematics on one side, carrier on the other.
+"""One agent's part in the rounds: the mathematics on one side, the data plane on the other.
 
-`send` and `collect` are one round. A process alternates them; a run inside one process calls `send` of all
-agents, then `collect` of all. Neighbours are at most one round ahead, so one early message of each is kept.
+One round is `send`, then `collect`. A process alternates them; a run inside one process calls `send`
+of all agents, then `collect` of all. Neighbours are at most one round ahead, so one early message of
+each is kept.
 """
 
 from __future__ import annotations
 
 import math
+from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -19,16 +21,16 @@ from cpgt.agent.errors import DivergedError, PeerError
 from cpgt.agent.objectives import Objective
 from cpgt.agent.privacy.randomness import Randomness
 from cpgt.wire.arrays import Floats
-from cpgt.wire.carriers import Carrier
 from cpgt.wire.errors import ProtocolError, WireError
-from cpgt.wire.messages import decode_data, encode_whole
+from cpgt.wire.frames import build_frame, parse_frame
 from cpgt.wire.payloads import decoder
+from cpgt.wire.transports import Transport
 
-ONE_BYTE = 127  # the largest number of an agent that is its own first byte in a frame
+RETAINED = 2  # rounds: a neighbour may still wait for the round before the one just sent
 
 
 class Recorder(Protocol):
-    """Where states go when somebody asked to observe them."""
+    """Stores states, where the user asked to observe them."""
 
     def state(self, values: Floats) -> None: ...
 
@@ -37,7 +39,7 @@ class Recorder(Protocol):
 
 @dataclass
 class Meter:
-    """Bytes of the frames really sent and received since the last report."""
+    """Bytes of the frames sent and received since the last report."""
 
     first: int = 0
     payload: list[int] = field(default_factory=list)
@@ -58,46 +60,44 @@ class Participant:
         objective: Objective,
         x: Floats,
         randomness: Randomness,
-        carrier: Carrier,
+        transport: Transport,
         recorder: Recorder | None = None,
     ) -> None:
         self.agent = agent
         self.round = 0
-        self.meter = Meter(received=dict.fromkeys((peer for peer in weights if peer != agent), 0))
         self._neighbours = [peer for peer in sorted(weights) if peer != agent]
+        self.meter = Meter(received=dict.fromkeys(self._neighbours, 0))
         mixing = algorithm.mixing(weights[agent], [weights[peer] for peer in self._neighbours])
         self.core: Core = make_core(algorithm, objective, x, mixing, randomness)
-        self._algorithm, self._carrier, self._recorder = algorithm, carrier, recorder
-        self._here: dict[int, bytes] = {}
-        self._early: dict[int, bytes] = {}
-        self._name = encode_whole(agent)
-        self._near = {
-            peer for peer in self._neighbours if peer <= ONE_BYTE
-        }  # nearly always all of them
-        self._retained = (
-            b"",
-            b"",
-        )  # a neighbour may still wait for the round before the one just sent
+        self._algorithm, self._carrier, self._recorder = algorithm, transport, recorder
+        self._received: dict[int, bytes] = {}  # payloads of this round, by sender
+        self._early: dict[int, bytes] = {}  # payloads of the next round
+        self._sent: deque[tuple[bytes, bytes]] = deque(maxlen=RETAINED)  # payload, frame
         self._decode = decoder(algorithm.channels, objective.dimension)
         if recorder:
             recorder.state(self.core.values)
 
     @property
     def change(self) -> float:
-        """How far what the neighbours know has moved in the last round."""
+        """How far the values that the neighbours know moved in the last round."""
         if not self.round:
             return 0.0
-        message = self._decode([self._payload]).dense()
-        if not self._algorithm.sends_differences and self._retained[0]:
-            message = message - self._decode([decode_data(self._retained[0])[2]]).dense()
+        *previous, last = [payload for payload, _ in self._sent]
+        message = self._decode([last]).dense()
+        if previous and not self._algorithm.sends_differences:
+            message = message - self._decode(previous).dense()
         return float(np.linalg.norm(message))
 
     @property
     def waiting_for(self) -> list[int]:
-        return [peer for peer in self._neighbours if peer not in self._here]
+        return [peer for peer in self._neighbours if peer not in self._received]
 
     def check(self) -> None:
-        """Encoding notices a message that is not finite; this, now and then, a state that sends no such."""
+        """Raise DivergedError if the state is not finite.
+
+        Encoding finds a message that is not finite. A state can diverge without such a message, so
+        the process calls this once in a while.
+        """
         values = self.core.values
         if not math.isfinite(np.vdot(values, values) + self.change):
             raise self._diverged()
@@ -105,96 +105,70 @@ class Participant:
     def send(self) -> None:
         """Compute and publish this round's message."""
         try:
-            self._payload = payload = self.core.payload(self.round)
+            payload = self.core.payload(self.round)
         except WireError:
             raise self._diverged() from None
-        self._this_round = encode_whole(self.round)
-        frame = self._name + self._this_round + payload
-        meter = self.meter
-        meter.payload.append(len(payload))
-        meter.message.append(len(frame))
-        self._retained = (self._retained[-1], frame)
-        self._carrier.publish(
-            frame
-        )  # last: the carrier's thread wakes now, and may take this one's place
+        frame = build_frame(self.agent, self.round, payload)
+        self.meter.payload.append(len(payload))
+        self.meter.message.append(len(frame))
+        self._sent.append((payload, frame))
+        # Last, because it wakes ZeroMQ's thread, which may preempt this one.
+        self._carrier.publish(frame)
 
     def collect(self, idle: Callable[[], None]) -> None:
-        """Wait for every neighbour's message of this round, then step. `idle` is called while none comes."""
-        here, this_round, receive = self._here, self._this_round, self._carrier.receive
-        near, received = self._near, self.meter.received
-        degree, start = len(received), 1 + len(this_round)
-        while len(here) < degree:
+        """Wait for every neighbour's message of this round, then step.
+
+        `idle` is called whenever no frame has arrived for a while.
+        """
+        received, receive, degree = self._received, self._carrier.receive, len(self._neighbours)
+        while len(received) < degree:
             frame = receive()
             if frame is None:
                 idle()
-                continue
-            if (
-                frame.startswith(this_round, 1)
-                and (sender := frame[0]) in near
-                and sender not in here
-            ):
-                here[sender] = frame[start:]
-                received[sender] += len(frame)
             else:
-                self._sort_in(frame)
+                self._accept(frame)
         self._step()
 
-    def _sort_in(self, frame: bytes) -> None:
-        next_round = encode_whole(self.round + 1)
-        if (
-            frame.startswith(next_round, 1) and frame[0] in self._near
-        ):  # as most that are not of this round
-            sender, round_, payload = frame[0], self.round + 1, frame[1 + len(next_round) :]
-        else:
-            sender, round_, payload = self._read(frame)
-        box = self._here if round_ == self.round else self._box(sender, round_)
-        if sender not in box:
-            if sender not in self.meter.received:
-                raise PeerError(f"agent {sender}, which is no neighbour, sent data")
-            box[sender] = payload
-            self.meter.received[sender] += len(frame)
-
-    def _read(self, frame: bytes) -> tuple[int, int, bytes]:
+    def _accept(self, frame: bytes) -> None:
         try:
-            return decode_data(frame)
+            sender, round_, payload = parse_frame(frame)
         except ProtocolError as error:
             raise PeerError(f"a neighbour sent a {error}") from None
-
-    def _box(self, sender: int, round_: int) -> dict[int, bytes]:
-        """Where a message that is not of this round belongs."""
-        if round_ == self.round + 1:
-            return self._early
-        if round_ < self.round:
-            return {
-                sender: b""
-            }  # a repetition, for somebody who had to reconnect: it is here already
-        raise PeerError(
-            f"agent {sender} sent round {round_} while this agent is in round {self.round}"
-        )
+        if sender not in self.meter.received:
+            raise PeerError(f"agent {sender}, which is no neighbour, sent data")
+        if round_ > self.round + 1:
+            raise PeerError(
+                f"agent {sender} sent round {round_} while this agent is in round {self.round}"
+            )
+        payloads = self._received if round_ == self.round else self._early
+        # A frame that is already here was sent again, for a neighbour that had to reconnect.
+        if round_ >= self.round and sender not in payloads:
+            payloads[sender] = payload
+            self.meter.received[sender] += len(frame)
 
     def send_again(self) -> None:
-        """For a neighbour that had to reconnect: the rounds it may have missed."""
-        for frame in filter(None, self._retained):
+        """Publish the rounds that a neighbour may have missed while it had to reconnect."""
+        for _, frame in self._sent:
             self._carrier.publish(frame)
             self.meter.resent.append(len(frame))
 
     def _step(self) -> None:
-        payloads = [self._payload, *map(self._here.__getitem__, self._neighbours)]
+        payloads = [self._sent[-1][0], *map(self._received.__getitem__, self._neighbours)]
         core, recorder = self.core, self._recorder
         if recorder:
             recorder.noise(core.eta_y)
         try:
             core.absorb(payloads)
         except ProtocolError:
-            self._blame(payloads)
+            self._raise_for_sender(payloads)
             raise
-        self._here, self._early = self._early, {}
+        self._received, self._early = self._early, {}
         self.round += 1
         if recorder:
             recorder.state(core.values)
 
-    def _blame(self, payloads: list[bytes]) -> None:
-        """Name the one whose payload cannot be read."""
+    def _raise_for_sender(self, payloads: list[bytes]) -> None:
+        """Raise a PeerError that names the sender of the payload that cannot be decoded."""
         for sender, payload in zip((self.agent, *self._neighbours), payloads, strict=True):
             try:
                 self._decode([payload])
@@ -203,7 +177,8 @@ class Participant:
 
     def _diverged(self) -> DivergedError:
         alpha, gamma = self._algorithm.alpha, self._algorithm.gamma
-        mixing = f" or algorithm.gamma (now {gamma:g})" if gamma < 1 else ""  # many have none but 1
+        # Many algorithms have no gamma but 1: then lowering it is no advice.
+        mixing = f" or algorithm.gamma (now {gamma:g})" if gamma < 1 else ""
         return DivergedError(
             f"diverged: the state is no longer finite in round {self.round}; lower algorithm.alpha "
             f"(now {alpha:g}){mixing}"

@@ -33,7 +33,6 @@ from cpgt.process.timing import (
     REPEAT_SECONDS,
     WINDOWS_GRANTED,
 )
-from cpgt.wire.carriers import ZmqCarrier
 from cpgt.wire.control import ControlClient
 from cpgt.wire.errors import WireError
 from cpgt.wire.messages import (
@@ -55,6 +54,7 @@ from cpgt.wire.messages import (
     Tally,
     Waiting,
 )
+from cpgt.wire.transports import ZmqTransport
 
 NEIGHBOUR_GRACE = 3.0  # the coordinator, which hears everybody, may name the silent one first
 LOOK_AHEAD = (
@@ -94,8 +94,8 @@ def run_agent(
         shared_machine=settings.doors.on_this_machine
     )  # before ZeroMQ has threads, so that it holds for them, too
     with zmq.Context[zmq.Socket[bytes]]() as context:
-        carrier, control, advertised = open_connections(context, settings.doors, notify)
-        shell = _Shell(settings, data, carrier, control, notify, check_interrupts)
+        transport, control, advertised = open_connections(context, settings.doors, notify)
+        shell = _Shell(settings, data, transport, control, notify, check_interrupts)
         try:
             control.send(Hello(settings.agent, advertised))
             with np.errstate(
@@ -114,7 +114,7 @@ def run_agent(
             raise
         finally:
             shell.close()
-            carrier.close()
+            transport.close()
             control.close()
 
 
@@ -122,7 +122,7 @@ def run_agent(
 class _Shell:
     settings: AgentSettings
     data: dict[str, np.ndarray[tuple[int, ...], np.dtype[np.generic]]]
-    carrier: ZmqCarrier
+    transport: ZmqTransport
     control: ControlClient
     notify: Callable[[str], None]
     check_interrupts: Callable[[], None]
@@ -244,7 +244,7 @@ class _Shell:
             raise PeerError(f"coordinator: {error}") from None
 
     def _tell_of_strangers(self) -> None:
-        for line in self.carrier.turned_away():
+        for line in self.transport.new_refusals():
             self.notify(line)
 
     # --- what is heard ----------------------------------------------------------------------------
@@ -274,7 +274,7 @@ class _Shell:
     def _welcome_subscribers(self) -> None:
         """Count neighbours in before the start; afterwards a subscription is one that reconnected."""
         try:
-            arrived = self.carrier.new_subscribers()
+            arrived = self.transport.new_subscribers()
         except WireError as error:
             raise PeerError(str(error)) from None
         again = self._subscribed.intersection(arrived)
@@ -349,12 +349,12 @@ class _Shell:
             self.trace = Trace(self.settings.observe, algorithm.channels, objective.dimension)
         self.participant = Participant(
             self.settings.agent, plan.weights, algorithm, objective, x,
-            self.settings.randomness, self.carrier, self.trace,
+            self.settings.randomness, self.transport, self.trace,
         )  # fmt: skip
         self.dimension = objective.dimension
         self._open_account(algorithm, objective)
         try:
-            self.carrier.connect(self.settings.agent, plan.endpoints)
+            self.transport.connect(self.settings.agent, plan.endpoints)
         except WireError as error:
             raise PeerError(str(error)) from None
 
@@ -400,7 +400,7 @@ class _Shell:
                 meter.received,
                 meter.resent,
                 self.participant.change,
-                *self.carrier.kernel_counts(),
+                *self.transport.kernel_counts(),
             )
         )
         self.participant.meter = meter.next_window()

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from cpgt.wire.carriers import topics
 from cpgt.wire.kernel import Counts
 from cpgt.wire.sizes import publisher_handshake, subscriber_handshake
+from cpgt.wire.transports import topics
 
 
 @dataclass

@@ -33,7 +33,7 @@ from cpgt.process.timing import POLL_MS
 from cpgt.wire.addresses import check_plain, parse
 from cpgt.wire.control import ControlServer, Incoming
 from cpgt.wire.errors import ProtocolError, WireError
-from cpgt.wire.keys import Ring
+from cpgt.wire.keys import KeyRing
 from cpgt.wire.messages import Failed, Finished, Hello, Ready, Report, Spent, Status
 
 PROGRESS_SECONDS = 0.25
@@ -59,7 +59,7 @@ class ListenAddress:
     """Where agents come to, and the keys by which they are known."""
 
     bind: str
-    ring: Ring | None = None
+    ring: KeyRing | None = None
     plain: bool = False  # it is all right that everybody on the way can read and join
 
 
@@ -113,7 +113,7 @@ def _serve(
             happenings += [Exited(*gone) for gone in supervisor.exits()]
             happenings += [Interrupted()] if interrupted() else []
             happenings.append(Tick())
-            for line in server.turned_away():
+            for line in server.new_refusals():
                 hooks.notify(line)
         for happening in happenings:
             for instruction in session.handle(happening, now):
@@ -134,11 +134,11 @@ def _see_off(session: Session, server: ControlServer, notify: Callable[[str], No
         for agent, m in session.members.items()
         if not failure or agent != failure.agent
     ]
-    if not server.settle(awaited, FAREWELL_SECONDS) and not failure:
+    if not server.wait_until_acknowledged(awaited, FAREWELL_SECONDS) and not failure:
         notify(
             f"the run is over, but not all agents say that they know; waiting for {patience:g} s at most"
         )
-        server.settle(awaited, patience)
+        server.wait_until_acknowledged(awaited, patience)
 
 
 def _drain(server: ControlServer) -> Iterator[Incoming]:

@@ -1,1 +1,1 @@
-"""Bytes and sockets. Knows no algorithm: vectors in, bytes out, and the same vectors at the other end."""
+"""Bytes and sockets: vectors in, bytes out, and the same vectors at the other end."""

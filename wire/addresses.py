@@ -1,4 +1,4 @@
-"""Endpoints, tcp://host:port, as people write them: IPv4, IPv6 in brackets, host names."""
+"""Endpoints, tcp://host:port: IPv4, IPv6 in brackets, host names."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from typing import NamedTuple
 from cpgt.wire.errors import WireError
 
 ANY_PORT = "*"
-EVERYWHERE = ("*", "0.0.0.0", "::")  # binds to all addresses of a machine, and is none of them
+DISCARD_PORT = 9
+WILDCARDS = ("*", "0.0.0.0", "::")  # hosts that bind to all addresses of the machine
 
 
 class Endpoint(NamedTuple):
@@ -18,28 +19,25 @@ class Endpoint(NamedTuple):
     port: str  # a number, or ANY_PORT
 
     def __str__(self) -> str:
-        return (
-            f"tcp://[{self.host}]:{self.port}"
-            if ":" in self.host
-            else f"tcp://{self.host}:{self.port}"
-        )
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"tcp://{host}:{self.port}"
 
     @property
-    def everywhere(self) -> bool:
-        return self.host in EVERYWHERE
+    def is_wildcard(self) -> bool:
+        return self.host in WILDCARDS
 
 
 def parse(text: str) -> Endpoint:
     found = re.fullmatch(r"tcp://(?:\[([0-9A-Fa-f:.%\w]+)\]|([^\s:/\[\]]+)):([0-9]{1,9}|\*)", text)
     if not found:
         raise WireError(f"{text!r} must look like tcp://host:port, or tcp://[IPv6]:port")
-    if found[3] != ANY_PORT and int(found[3]) > 65535:  # ZeroMQ would silently take another
+    if found[3] != ANY_PORT and int(found[3]) > 65535:  # ZeroMQ would silently use another
         raise WireError(f"there is no port {found[3]}; choose one up to 65535")
     return Endpoint(found[1] or found[2], found[3])
 
 
 def resolve(host: str) -> str:
-    """The host's address, the first of IPv4 if it has one."""
+    """The host's address: the first IPv4 address if it has one."""
     try:
         found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:
@@ -49,42 +47,40 @@ def resolve(host: str) -> str:
     return str(first[4][0])
 
 
-def looked_up(endpoint: Endpoint) -> Endpoint:
-    """With the host's address for its name, if that is known."""
+def with_resolved_host(endpoint: Endpoint) -> Endpoint:
+    """With the host's address instead of its name, if the name can be resolved."""
     try:
-        return endpoint if endpoint.everywhere else endpoint._replace(host=resolve(endpoint.host))
+        return endpoint if endpoint.is_wildcard else endpoint._replace(host=resolve(endpoint.host))
     except WireError:
         return endpoint
 
 
 def on_loopback(endpoint: Endpoint) -> bool:
-    """Whether nobody but processes of this machine can be on the way."""
-    return (
-        not endpoint.everywhere
-        and ipaddress.ip_address(resolve(endpoint.host).split("%")[0]).is_loopback
-    )
+    """Whether the traffic stays on this machine."""
+    if endpoint.is_wildcard:
+        return False
+    return ipaddress.ip_address(resolve(endpoint.host).split("%")[0]).is_loopback
 
 
 def route_to(endpoint: Endpoint) -> str:
-    """This machine's own address on the way there."""
+    """The address of this machine on the route to the endpoint."""
     address = resolve(endpoint.host)
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     try:
         with socket.socket(family, socket.SOCK_DGRAM) as probe:
-            probe.connect(
-                (address, 9 if endpoint.port == ANY_PORT else int(endpoint.port))
-            )  # sends nothing
+            port = DISCARD_PORT if endpoint.port == ANY_PORT else int(endpoint.port)
+            probe.connect((address, port))  # of a datagram socket: sends nothing
             return str(probe.getsockname()[0])
     except OSError as error:
         raise WireError(
-            f"there is no way to {endpoint.host!r}: {(error.strerror or '').lower()}"
+            f"there is no route to {endpoint.host!r}: {(error.strerror or '').lower()}"
         ) from None
 
 
 def check_plain(endpoint: Endpoint, *, secured: bool, accepted: bool) -> None:
-    """Without keys, only what stays on this machine, unless somebody has accepted the rest."""
+    """Without keys, allow only traffic within this machine, unless the user accepted the risk."""
     if not (secured or accepted or on_loopback(endpoint)):
         raise WireError(
-            f"{endpoint} is not on loopback, and without keys anybody on the way can read and change what is "
-            "sent, and anybody can join: give --key, or --plain if that is all right"
+            f"{endpoint} is not on loopback, and without keys anybody on the network can read and "
+            "change messages, and join: give --key, or --plain if that is all right"
         )

@@ -5,30 +5,28 @@ from __future__ import annotations
 from functools import cache
 
 import numpy as np
-from numpy.typing import NDArray
 
+from cpgt.wire.arrays import Bits, Integers
 from cpgt.wire.errors import ProtocolError
 
-Whole = NDArray[np.int64]
-Bits = NDArray[np.uint8]
 MAX_LENGTH_BYTES = 5
 ONE = np.uint8(1)
 
 
-def to_bits(values: Whole, width: int) -> Bits:
+def to_bits(values: Integers, width: int) -> Bits:
     """`width` bits for each value, highest first."""
     shifted: Bits = (values[:, None] >> _shifts(width)).astype(np.uint8)
     return (shifted & ONE).ravel()
 
 
-def from_bits(bits: Bits, width: int) -> Whole:
+def from_bits(bits: Bits, width: int) -> Integers:
     """The values of fields of `width` bits; none for width 0."""
-    values: Whole = bits.reshape(-1, width) @ (np.int64(1) << _shifts(width))
+    values: Integers = bits.reshape(-1, width) @ (np.int64(1) << _shifts(width))
     return values
 
 
 @cache
-def _shifts(width: int) -> Whole:
+def _shifts(width: int) -> Integers:
     return np.arange(width - 1, -1, -1)
 
 

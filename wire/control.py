@@ -1,8 +1,8 @@
-"""The control plane: one ROUTER at the coordinator, one DEALER at each agent.
+"""The control plane: one ROUTER socket at the coordinator, one DEALER socket at each agent.
 
-Agents name their own connection with a random id, so that a second agent that claims the same number is a
-second connection and can be refused, and a reconnecting one is recognised: nothing is lost, doubled or
-reordered then (wire.reliable).
+An agent names its connection with a random id. A second agent with the same number is thus a second
+connection and can be refused, and an agent that reconnects is recognised: nothing is lost, duplicated
+or reordered then (wire.reliable).
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from typing import NamedTuple
 
 import zmq
 
+from cpgt.process.timing import POLL_MS
+from cpgt.wire.authentication import Authenticator
 from cpgt.wire.errors import ProtocolError, WireError
-from cpgt.wire.gate import Gate
-from cpgt.wire.keys import Ring
+from cpgt.wire.keys import KeyRing
 from cpgt.wire.messages import Control, Refused, decode_control, encode_control
-from cpgt.wire.reliable import Courier, Parts
+from cpgt.wire.reliable import Parts, ReliableChannel
 from cpgt.wire.sockets import bind, connect, open_socket
 
 LINGER_MS = 1000
-POLL_MS = 100
 
 
 class Incoming(NamedTuple):
-    """Who said what; or what is wrong with it: who sent rubbish is the caller's to judge."""
+    """A message and its connection; or what is wrong with it, which the caller judges."""
 
     connection: bytes
     message: Control | ProtocolError
@@ -34,15 +34,17 @@ class Incoming(NamedTuple):
 
 
 class ControlServer:
-    """The coordinator's side; with a ring, for its agents only."""
+    """The coordinator's side. With keys, only its agents can connect."""
 
     def __init__(
-        self, context: zmq.Context[zmq.Socket[bytes]], endpoint: str, ring: Ring | None = None
+        self, context: zmq.Context[zmq.Socket[bytes]], endpoint: str, keys: KeyRing | None = None
     ) -> None:
         self._socket = open_socket(context, zmq.ROUTER, LINGER_MS)
         self._socket.set(zmq.ROUTER_HANDOVER, 1)
-        self._couriers: dict[bytes, Courier] = {}
-        self._gate = Gate(context, self._socket, ring.own, ring.agents) if ring else None
+        self._channels: dict[bytes, ReliableChannel] = {}
+        self._authenticator = (
+            Authenticator(context, self._socket, keys.own, keys.agents) if keys else None
+        )
         try:
             self.endpoint = bind(self._socket, endpoint)
         except WireError:
@@ -50,98 +52,97 @@ class ControlServer:
             raise
 
     def receive(self, timeout_ms: int) -> Incoming | None:
-        for connection, *frames in _arriving(self._socket, timeout_ms):
-            owner = int(frames[-1].get("User-Id")) if self._gate else None
+        for connection, *frames in _received(self._socket, timeout_ms):
+            owner = int(frames[-1].get("User-Id")) if self._authenticator else None
             try:
-                body = self._hear(connection.bytes, [frame.bytes for frame in frames])
+                body = self._accept(connection.bytes, [frame.bytes for frame in frames])
                 if body is not None:
                     return Incoming(connection.bytes, decode_control(body), owner)
             except ProtocolError as error:
                 return Incoming(connection.bytes, error, owner)
         return None
 
-    def _hear(self, connection: bytes, parts: Parts) -> bytes | None:
-        courier = self._couriers.get(connection) or Courier()
-        body, replies = courier.hear(parts)
-        self._couriers[connection] = courier
+    def _accept(self, connection: bytes, parts: Parts) -> bytes | None:
+        channel = self._channels.get(connection) or ReliableChannel()
+        body, replies = channel.receive(parts)
+        # Only now: a peer whose first message is malformed gets no channel.
+        self._channels[connection] = channel
         for reply in replies:
             self._socket.send_multipart([connection, *reply])
         return body
 
     def send(self, connection: bytes, message: Control) -> None:
-        """To a stranger, whose words have no numbers, in a form that all versions read."""
-        courier, body = self._couriers.get(connection), encode_control(message)
-        self._socket.send_multipart([connection, *(courier.say(body) if courier else [body])])
+        """To a peer without a channel, the bare body, which all versions can read."""
+        channel, body = self._channels.get(connection), encode_control(message)
+        self._socket.send_multipart([connection, *(channel.send(body) if channel else [body])])
 
-    def settle(self, connections: Collection[bytes], seconds: float) -> bool:
-        """Wait until they have got everything, at most so long; whether they have. What they say meanwhile is
-        not news."""
+    def wait_until_acknowledged(self, connections: Collection[bytes], seconds: float) -> bool:
+        """Whether they acknowledge everything within this time. What they send is dropped."""
         deadline = time.monotonic() + seconds
-        while not all(self._couriers[connection].settled for connection in connections):
+        while not all(self._channels[connection].all_acknowledged for connection in connections):
             if time.monotonic() > deadline:
                 return False
             self.receive(POLL_MS)
         return True
 
-    def turned_away(self) -> list[str]:
-        """News of those who were not let in."""
-        return self._gate.refusals() if self._gate else []
+    def new_refusals(self) -> list[str]:
+        """Lines about connections refused since the last call."""
+        return self._authenticator.new_refusals() if self._authenticator else []
 
     def close(self) -> None:
         self._socket.close()
-        if self._gate:
-            self._gate.close()
+        if self._authenticator:
+            self._authenticator.close()
 
 
 class ControlClient:
-    """An agent's side; with a ring, to the coordinator that has the key, and to nobody else."""
+    """An agent's side. With keys, it connects to the coordinator that has the key, and no other."""
 
     def __init__(
-        self, context: zmq.Context[zmq.Socket[bytes]], endpoint: str, ring: Ring | None = None
+        self, context: zmq.Context[zmq.Socket[bytes]], endpoint: str, keys: KeyRing | None = None
     ) -> None:
         self._socket = open_socket(context, zmq.DEALER, LINGER_MS)
-        self._socket.set(
-            zmq.ROUTING_ID, b"a" + secrets.token_bytes(8)
-        )  # a leading zero is ZeroMQ's own
+        # ids that begin with a zero are reserved for ZeroMQ
+        self._socket.set(zmq.ROUTING_ID, b"a" + secrets.token_bytes(8))
         self._monitor = open_socket(context, zmq.PAIR, 0)
         events = f"inproc://control-{id(self)}"
         self._socket.monitor(events, zmq.EVENT_HANDSHAKE_SUCCEEDED)
         self._monitor.connect(events)
-        self._courier = Courier()
+        self._channel = ReliableChannel()
         try:
-            connect(self._socket, endpoint, ring, ring.coordinator if ring else "")
+            connect(self._socket, endpoint, keys, keys.coordinator if keys else "")
         except WireError:
             self._close()
             raise
 
     def receive(self, timeout_ms: int) -> Control | None:
-        self._catch_up()
-        for frames in _arriving(self._socket, timeout_ms):
+        self._resend_after_reconnect()
+        for frames in _received(self._socket, timeout_ms):
             parts = [frame.bytes for frame in frames]
             if len(parts) == 1 and isinstance(refusal := decode_control(parts[0]), Refused):
-                return refusal  # by one that does not know of this conversation
-            body, _ = self._courier.hear(parts)
+                return refusal  # from a coordinator that has no channel for this connection
+            body, _ = self._channel.receive(parts)
             if body is not None:
                 return decode_control(body)
         return None
 
-    def _catch_up(self) -> None:
-        """After the connection was made anew: what was on its way when the last one broke."""
+    def _resend_after_reconnect(self) -> None:
+        """Send again what may have been lost with the last connection."""
         connected = False
         while self._monitor.poll(0):
             self._monitor.recv_multipart()
             connected = True
-        for parts in [self._courier.ask(), *self._courier.again()] if connected else ():
-            self._socket.send_multipart(parts)
+        if connected:
+            for parts in [self._channel.resend_request(), *self._channel.unacknowledged()]:
+                self._socket.send_multipart(parts)
 
     def send(self, message: Control) -> None:
-        self._socket.send_multipart(self._courier.say(encode_control(message)))
+        self._socket.send_multipart(self._channel.send(encode_control(message)))
 
     def close(self) -> None:
         if not self._socket.closed:
-            self._socket.send_multipart(
-                self._courier.ask()
-            )  # says what has come: the other may leave, too
+            # Acknowledges everything, so that the coordinator need not wait any longer.
+            self._socket.send_multipart(self._channel.resend_request())
         self._close()
 
     def _close(self) -> None:
@@ -149,8 +150,8 @@ class ControlClient:
         self._monitor.close()
 
 
-def _arriving(socket: zmq.Socket[bytes], timeout_ms: int) -> Iterator[list[zmq.Frame]]:
-    """What comes, until so much time is over."""
+def _received(socket: zmq.Socket[bytes], timeout_ms: int) -> Iterator[list[zmq.Frame]]:
+    """Messages as they come, until the time is over."""
     deadline = time.monotonic() + timeout_ms / 1000
     while socket.poll(timeout_ms):
         yield socket.recv_multipart(copy=False)

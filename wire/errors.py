@@ -1,8 +1,8 @@
-"""What can go wrong on the wire. No zmq or msgpack error leaves this package."""
+"""Errors of the wire. No zmq or msgpack error leaves this package."""
 
 
 class WireError(Exception):
-    """A local fault of the transport: a port that is taken, an address that makes no sense."""
+    """A local fault: a port that is taken, a malformed address, a message that cannot be sent."""
 
 
 class ProtocolError(WireError):

@@ -1,4 +1,4 @@
-"""What all payloads have in common: a form, and values that are finite."""
+"""Checks that all forms of payloads share."""
 
 from __future__ import annotations
 
@@ -9,22 +9,16 @@ from cpgt.wire.bits import Reader
 from cpgt.wire.errors import ProtocolError, WireError
 
 
-def after_form(payload: bytes, form: int) -> Reader:
+def reader_after_form(payload: bytes, form: int) -> Reader:
+    """A reader of the fields after the first byte, which must be `form`."""
     reader = Reader(payload)
     if not payload or reader.byte() != form:
         raise ProtocolError("payload of another form than the others")
     return reader
 
 
-def received(values: Floats) -> Floats:
-    """The values, if they are finite."""
+def require_finite(values: Floats, error: type[WireError]) -> Floats:
+    """The values. Raises WireError for own values, ProtocolError for received ones."""
     if not np.isfinite(values).all():
-        raise ProtocolError("payload with a value that is not finite")
-    return values
-
-
-def sendable(values: Floats) -> Floats:
-    """The values, if they are finite."""
-    if not np.isfinite(values).all():
-        raise WireError("a vector with a value that is not finite cannot be sent")
+        raise error("payload with a value that is not finite")
     return values

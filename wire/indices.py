@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from cpgt.wire.bits import Bits, Whole, from_bits, to_bits
+from cpgt.wire.arrays import Bits, Integers
+from cpgt.wire.bits import from_bits, to_bits
 from cpgt.wire.errors import ProtocolError
 
 
-def encode_indices(positions: Whole, universe: int) -> bytes:
+def encode_indices(positions: Integers, universe: int) -> bytes:
     """`positions` increase; their number is not written."""
     if 2 * len(positions) > universe:
         positions = _complement(positions, universe)
@@ -29,7 +30,7 @@ def encode_indices(positions: Whole, universe: int) -> bytes:
     return np.packbits(bits).tobytes()
 
 
-def decode_indices(data: bytes, number: int, universe: int) -> Whole:
+def decode_indices(data: bytes, number: int, universe: int) -> Integers:
     """All of `data` is the set. Total: `number` increasing positions below `universe`, or a ProtocolError."""
     if number > universe:
         raise ProtocolError(f"set of {number} positions out of {universe}")
@@ -41,7 +42,7 @@ def decode_indices(data: bytes, number: int, universe: int) -> Whole:
     return _complement(positions, universe) if inverted else positions
 
 
-def _read(data: bytes, number: int, universe: int) -> Whole:
+def _read(data: bytes, number: int, universe: int) -> Integers:
     if number == 0 or len(data) > _most_bytes(number, universe):
         return np.zeros(
             number + len(data), np.int64
@@ -81,13 +82,13 @@ def _most_bytes(number: int, universe: int) -> int:
     return (bits + 7) // 8
 
 
-def _bitmap(positions: Whole, universe: int) -> Bits:
+def _bitmap(positions: Integers, universe: int) -> Bits:
     bits = np.zeros(universe, np.uint8)
     bits[positions] = 1
     return bits
 
 
-def _gaps(positions: Whole, universe: int) -> Bits:
+def _gaps(positions: Integers, universe: int) -> Bits:
     low = rice_bits(len(positions), universe)
     gaps = positions.copy()
     gaps[1:] -= positions[:-1] + 1
@@ -100,7 +101,7 @@ def _gaps(positions: Whole, universe: int) -> Bits:
     return bits
 
 
-def _complement(positions: Whole, universe: int) -> Whole:
+def _complement(positions: Integers, universe: int) -> Integers:
     rest = np.ones(universe, bool)
     rest[positions] = False
     return np.flatnonzero(rest)

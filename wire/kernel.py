@@ -4,13 +4,13 @@
 |--------|--------|------------------------------------------------------|
 | 5      | u8     | options of the connection; 1: timestamps             |
 | 128    | u64    | bytes received                                       |
-| 136    | u32    | segments sent, pure acknowledgements with them       |
+| 136    | u32    | segments sent, including pure acknowledgements       |
 | 140    | u32    | segments received                                    |
-| 200    | u64    | bytes sent, those that were sent again with them     |
-| 208    | u64    | bytes sent again                                     |
+| 200    | u64    | bytes sent, including retransmitted ones             |
+| 208    | u64    | bytes retransmitted                                  |
 
-So it is on Linux from 4.19 on. An older kernel answers with less, another system not at all: then there are
-no counts, and whoever asked is told so by getting none.
+This is the layout of Linux 4.19 and later. Older kernels answer with fewer bytes, other systems not at
+all: then there are no counts, and the functions here return None.
 """
 
 from __future__ import annotations
@@ -36,23 +36,23 @@ Addresses: TypeAlias = tuple[Any, Any]  # of this end and of the other
 class Counts(NamedTuple):
     """One end of an edge's connection, since the start."""
 
-    connections: int  # more than one: it was lost and made again
+    connections: int  # more than one if the connection was lost and made again
     sent: int
     received: int
     retransmitted: int  # part of `sent`
     segments_out: int
     segments_in: int
-    headers_out: int  # bytes: computed, not counted; see `header_size`
+    headers_out: int  # bytes; computed, not counted: see `header_size`
 
 
 def header_size(options: int, *, ipv6: bool) -> int:
-    """TCP/IP header of a segment in the middle of a connection. The first two carry some more options, and
-    acknowledgements of what came out of order too; what the link itself adds is not in here."""
-    return (
-        (IPV6_HEADER if ipv6 else IPV4_HEADER)
-        + TCP_HEADER
-        + (TIMESTAMPS_SIZE if options & TIMESTAMPS else 0)
-    )
+    """Bytes of the TCP/IP header of a segment in the middle of a connection.
+
+    The first two segments, and acknowledgements of segments out of order, carry more options. The
+    header of the link layer is not included.
+    """
+    ip_header = IPV6_HEADER if ipv6 else IPV4_HEADER
+    return ip_header + TCP_HEADER + (TIMESTAMPS_SIZE if options & TIMESTAMPS else 0)
 
 
 def parse(info: bytes, *, ipv6: bool = False) -> Counts | None:
@@ -65,11 +65,11 @@ def parse(info: bytes, *, ipv6: bool = False) -> Counts | None:
 
 
 def read(descriptor: int) -> tuple[Addresses, Counts] | None:
-    """The counts of one connection, and whose they are; None if it is gone, or there are none."""
+    """Addresses and counts of one connection; None if it is closed, or there are no counts."""
     if sys.platform != "linux":
         return None
     try:
-        with _borrowed(descriptor) as connection:
+        with _duplicate(descriptor) as connection:
             if connection.family not in (socket.AF_INET, socket.AF_INET6):
                 return None
             addresses = connection.getsockname(), connection.getpeername()
@@ -82,17 +82,19 @@ def read(descriptor: int) -> tuple[Addresses, Counts] | None:
 
 
 def peer_address(descriptor: int) -> str | None:
-    """Where a connection comes from; None if it is gone already."""
+    """Where a connection comes from; None if it is closed already."""
     try:
-        with _borrowed(descriptor) as connection:
+        with _duplicate(descriptor) as connection:
             return str(connection.getpeername()[0]).removeprefix("::ffff:")
     except OSError:
         return None
 
 
-def just_closed(port: int) -> list[str]:
-    """Addresses of connections to this port that were closed from this side within the last minute or so: the
-    kernel remembers them for a while."""
+def recently_closed(port: int) -> list[str]:
+    """Peers of connections to this port that this side closed within the last minute or so.
+
+    The kernel keeps such connections in its table for a while.
+    """
     found = set()
     for name in ("tcp", "tcp6"):
         try:
@@ -106,22 +108,23 @@ def just_closed(port: int) -> list[str]:
 
 
 def _address(digits: str) -> str:
-    """From the kernel's way of writing it: words of four bytes, each in the machine's own order."""
-    words = [
-        int(digits[at : at + 8], 16).to_bytes(4, sys.byteorder) for at in range(0, len(digits), 8)
-    ]
-    address = ipaddress.ip_address(b"".join(words))
+    """An address of /proc/net/tcp: words of four bytes in hex, each in the machine's byte order."""
+    words = [digits[at : at + 8] for at in range(0, len(digits), 8)]
+    packed = b"".join(int(word, 16).to_bytes(4, sys.byteorder) for word in words)
+    address = ipaddress.ip_address(packed)
     return str(getattr(address, "ipv4_mapped", None) or address)
 
 
-def _borrowed(descriptor: int) -> socket.socket:
-    """A descriptor of our own, since ZeroMQ may close its own at any time. To be closed at once: one that is
-    held delays the end of the connection."""
-    own = os.dup(descriptor)
+def _duplicate(descriptor: int) -> socket.socket:
+    """A duplicate, because ZeroMQ may close its descriptor at any time.
+
+    Close it at once: an open duplicate delays the end of the connection.
+    """
+    duplicate = os.dup(descriptor)
     try:
-        return socket.socket(fileno=own)
-    except OSError:  # no socket at all
-        os.close(own)
+        return socket.socket(fileno=duplicate)
+    except OSError:  # the descriptor is no socket
+        os.close(duplicate)
         raise
 
 
@@ -132,18 +135,18 @@ class _Connection:
     counts: Counts
 
 
-class Ends:
-    """This agent's ends of its connections, one for each neighbour.
+class ConnectionMeter:
+    """The kernel's counts at this agent's end of its connections, one for each neighbour.
 
-    A descriptor's number may be given to another connection once its own is closed, so every reading is
-    checked by its addresses. What passed between the last reading and the loss of a connection is lost to us;
-    that there was more than one connection is not.
+    The kernel may reuse a descriptor once its connection is closed, so every reading is checked by its
+    addresses. Bytes between the last reading and the loss of a connection are not counted; the number
+    of connections is always right.
     """
 
     def __init__(self) -> None:
         self._open: dict[int, _Connection] = {}
         self._closed: dict[int, list[Counts]] = {}
-        self._made: Counter[int] = Counter()
+        self._made: Counter[int] = Counter()  # connections
 
     def opened(self, peer: int, descriptor: int, listening_port: int) -> None:
         """A connection to this peer was made, at some time since the last call."""
@@ -151,14 +154,14 @@ class Ends:
         self._close(peer)
         reading = read(descriptor)
         if reading is None or listening_port not in (reading[0][0][1], reading[0][1][1]):
-            return  # gone already, its number perhaps in use for something else
+            return  # closed already, and the descriptor perhaps reused
         addresses, counts = reading
         for other in [other for other, known in self._open.items() if known.addresses == addresses]:
-            self._close(other)  # this number was another's before
+            self._close(other)  # the descriptor was that of another peer before
         self._open[peer] = _Connection(descriptor, addresses, counts)
 
     def counts(self) -> dict[int, list[int]]:
-        """For each peer the fields of `Counts`, over all its connections; nothing where there are none."""
+        """For each peer that has counts, the fields of `Counts` summed over all its connections."""
         for connection in self._open.values():
             reading = read(connection.descriptor)
             if reading and reading[0] == connection.addresses:
@@ -170,8 +173,7 @@ class Ends:
             self._closed.setdefault(peer, []).append(self._open.pop(peer).counts)
 
     def _total(self, peer: int) -> list[int]:
-        parts = [
-            *self._closed.get(peer, ()),
-            *([self._open[peer].counts] if peer in self._open else []),
-        ]
+        parts = list(self._closed.get(peer, ()))
+        if peer in self._open:
+            parts.append(self._open[peer].counts)
         return [self._made[peer], *map(sum, list(zip(*parts, strict=True))[1:])]

@@ -1,7 +1,7 @@
-"""Who is who on the wire: CURVE key pairs, the files they are kept in, and the public keys of a network.
+"""CURVE key pairs, their files, and the public keys of a network.
 
-A key file holds the secret key as 40 characters (Z85) and a newline, and can be read by its owner alone. The
-public key is worked out from it.
+A key file holds the secret key as 40 characters (Z85) and a newline, and only its owner can read it.
+The public key is computed from it.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ class KeyPair:
 
 
 @dataclass(frozen=True)
-class Ring:
-    """A party's own keys, and the public ones of those whom it talks to."""
+class KeyRing:
+    """A process's key pair, and the public keys of its peers."""
 
     own: KeyPair
     coordinator: str
-    agents: Mapping[int, str]  # an agent has its neighbours here, the coordinator everybody
+    agents: Mapping[int, str]  # for an agent, its neighbours; for the coordinator, all agents
 
 
 def new_pair() -> KeyPair:
@@ -51,7 +51,7 @@ def is_key(text: str) -> bool:
 
 
 def write_pair(path: Path, pair: KeyPair) -> None:
-    """A new file: keys that are there already are somebody's, and stay."""
+    """Write a new file. An existing key is never overwritten."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
@@ -66,10 +66,10 @@ def read_pair(path: Path) -> KeyPair:
     try:
         mode, text = path.stat().st_mode, path.read_text(encoding="ascii").strip()
     except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "it is no text"
+        reason = getattr(error, "strerror", None) or "it is not text"
         raise WireError(f"cannot read the key {path}: {reason}") from None
     if not is_key(text):
         raise WireError(f"{path} holds no key; 'cpgt keys new NAME' makes one")
     if stat.S_IMODE(mode) & 0o077:
-        raise WireError(f"{path} can be read by others than its owner; say: chmod 600 {path}")
+        raise WireError(f"{path} can be read by others than its owner; run: chmod 600 {path}")
     return KeyPair(zmq.curve_public(text.encode()).decode(), text)

@@ -18,8 +18,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cpgt.wire.arrays import Floats
-from cpgt.wire.bits import Reader, Whole, from_bits, pack_length, to_bits
+from cpgt.wire.arrays import Floats, Integers
+from cpgt.wire.bits import Reader, from_bits, pack_length, to_bits
 from cpgt.wire.errors import ProtocolError
 from cpgt.wire.indices import decode_indices, encode_indices
 from cpgt.wire.symbols import decode_symbols, encode_symbols
@@ -39,8 +39,8 @@ MOST_WIDTH = 31
 class Part(NamedTuple):
     """Levels read from a section: all of them, or those at `positions`, the others being 0."""
 
-    positions: Whole | None
-    levels: Whole
+    positions: Integers | None
+    levels: Integers
 
 
 def encode_levels(levels: Floats) -> bytes:
@@ -77,7 +77,7 @@ def decode_levels(section: bytes, number: int, top: int) -> Part:
     return part
 
 
-def _encode_sparse(levels: Floats, positions: Whole, number: int) -> bytes:
+def _encode_sparse(levels: Floats, positions: Integers, number: int) -> bytes:
     gaps, where = _encode_positions(positions, number)
     head = pack_length(len(positions)) + pack_length(len(where)) + where
     if _signs_only(levels):
@@ -92,7 +92,7 @@ def _signs_only(levels: Floats) -> bool:
     return len(levels) <= 32 or bool(levels.min() < levels.max())
 
 
-def _encode_positions(positions: Whole, number: int) -> tuple[int, bytes]:
+def _encode_positions(positions: Integers, number: int) -> tuple[int, bytes]:
     anywhere = encode_indices(positions, number)
     if len(positions) <= FEW_GAPS or number < LONG:
         return 0, anywhere
@@ -103,7 +103,7 @@ def _encode_positions(positions: Whole, number: int) -> tuple[int, bytes]:
     return (GAPS, where) if len(where) < len(anywhere) else (0, anywhere)
 
 
-def _octave_bytes(gaps: Whole) -> float:
+def _octave_bytes(gaps: Integers) -> float:
     """About what gaps take as symbols: their octaves, near the entropy of these, and the bits below."""
     octaves = np.frexp(gaps)[1] - 1
     counts = np.bincount(octaves)
@@ -122,7 +122,7 @@ def _decode(reader: Reader, number: int) -> Part:
     return Part(positions, _decode_all(reader.byte(), reader, there))
 
 
-def _decode_all(method: int, reader: Reader, number: int) -> Whole:
+def _decode_all(method: int, reader: Reader, number: int) -> Integers:
     if method == SYMBOLS:
         return decode_symbols(reader.rest(), number)
     if method > MOST_WIDTH:
@@ -130,7 +130,7 @@ def _decode_all(method: int, reader: Reader, number: int) -> Whole:
     return _decode_plain(reader.rest(), method, number)
 
 
-def _decode_gaps(data: bytes, there: int, number: int) -> Whole:
+def _decode_gaps(data: bytes, there: int, number: int) -> Integers:
     if there > number:
         raise ProtocolError(f"payload with {there} levels out of {number}")
     gaps = decode_symbols(data, there)
@@ -139,7 +139,7 @@ def _decode_gaps(data: bytes, there: int, number: int) -> Whole:
     return (gaps + 1).cumsum() - 1
 
 
-def _decode_plain(data: bytes, width: int, number: int) -> Whole:
+def _decode_plain(data: bytes, width: int, number: int) -> Integers:
     if len(data) != (number * width + 7) // 8:
         raise ProtocolError(f"payload with {len(data)} B for {number} levels of {width} bits")
     if not width:
@@ -149,7 +149,7 @@ def _decode_plain(data: bytes, width: int, number: int) -> Whole:
     return np.where(codes & 1, halves, -halves)
 
 
-def _decode_signs(data: bytes, number: int) -> Whole:
+def _decode_signs(data: bytes, number: int) -> Integers:
     if len(data) != (number + 7) // 8:
         raise ProtocolError(f"payload with {len(data)} B for {number} signs")
     return 1 - 2 * np.unpackbits(np.frombuffer(data, np.uint8), count=number).astype(np.int64)
@@ -160,5 +160,5 @@ def _width(levels: Floats) -> int:
     return max(2 * int(levels.max()) - 1, -2 * int(levels.min()), 0).bit_length()
 
 
-def _fold_sign(levels: Whole) -> Whole:
+def _fold_sign(levels: Integers) -> Integers:
     return np.where(levels > 0, 2 * levels - 1, -2 * levels)

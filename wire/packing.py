@@ -9,14 +9,12 @@ from functools import cache
 from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
-from cpgt.wire.arrays import Floats
+from cpgt.wire.arrays import Bytes, Floats, Integers
 from cpgt.wire.bits import to_bits
 from cpgt.wire.errors import ProtocolError
 
 LEVELS_PER_BYTE = {1: 5, 2: 3, 3: 2}
-Bytes: TypeAlias = NDArray[np.uint8]
 Unpack: TypeAlias = Callable[[Bytes], Floats]
 
 
@@ -83,7 +81,7 @@ def _digits(levels: Floats, bits: int) -> Floats:
 
 
 @cache
-def _places(bits: int, number: int) -> tuple[Floats, NDArray[np.int64]]:
+def _places(bits: int, number: int) -> tuple[Floats, Integers]:
     """For so many levels: the power of the base that each is multiplied with, and where bytes start."""
     digits = LEVELS_PER_BYTE[bits]
     powers = np.resize([float((2**bits + 1) ** i) for i in range(digits - 1, -1, -1)], number)

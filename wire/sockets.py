@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import zmq
 
-from cpgt.wire.addresses import looked_up, parse, resolve
+from cpgt.wire.addresses import parse, resolve, with_resolved_host
 from cpgt.wire.errors import WireError
-from cpgt.wire.keys import Ring
+from cpgt.wire.keys import KeyRing
 
-# A connection over which nothing comes back any more is given up after DEAD_MS, and made again. The kernel
-# finds out, by probes that carry no byte, so that what ZeroMQ sends stays countable (docs/decisions/0016).
+# A connection without any answer is closed after DEAD_MS, and ZeroMQ reconnects. The kernel notices by
+# probes that carry no byte; ZeroMQ's heartbeats would add to the bytes that are counted
+# (docs/decisions/0016).
 DEAD_MS = 4000
 CONNECTIONS = {
     zmq.TCP_MAXRT: DEAD_MS,
@@ -17,7 +18,7 @@ CONNECTIONS = {
     zmq.TCP_KEEPALIVE_IDLE: 1,
     zmq.TCP_KEEPALIVE_INTVL: 1,
     zmq.TCP_KEEPALIVE_CNT: DEAD_MS // 1000,
-    zmq.CONNECT_TIMEOUT: 1500,  # the kernel's own pauses between attempts would soon be longer than the cut
+    zmq.CONNECT_TIMEOUT: 1500,  # the kernel's own retries become rarer than that
     zmq.RECONNECT_IVL: 100,
     zmq.RECONNECT_IVL_MAX: 1000,
 }
@@ -26,7 +27,7 @@ CONNECTIONS = {
 def open_socket(
     context: zmq.Context[zmq.Socket[bytes]], kind: int, linger_ms: int
 ) -> zmq.Socket[bytes]:
-    """A socket without queue limits (lock-step rounds bound the queues) that closes within `linger_ms`."""
+    """A socket without queue limits that closes within `linger_ms`. Rounds bound the queues."""
     socket = context.socket(kind)
     socket.set_hwm(0)
     socket.set(zmq.LINGER, linger_ms)
@@ -36,10 +37,10 @@ def open_socket(
 
 
 def bind(socket: zmq.Socket[bytes], endpoint: str) -> str:
-    """Bind, and say where: the port may have been left open as `*`."""
+    """Bind, and return the endpoint: the given port may be `*`."""
     try:
         wanted = parse(endpoint)
-        if not wanted.everywhere:
+        if not wanted.is_wildcard:
             wanted = wanted._replace(host=resolve(wanted.host))  # ZeroMQ takes no host names here
         socket.set(zmq.IPV6, ":" in wanted.host)
         socket.bind(str(wanted))
@@ -53,17 +54,20 @@ def bind(socket: zmq.Socket[bytes], endpoint: str) -> str:
     return socket.get(zmq.LAST_ENDPOINT).rstrip(b"\0").decode()  # type: ignore[union-attr]
 
 
-def connect(socket: zmq.Socket[bytes], endpoint: str, ring: Ring | None, server: str = "") -> str:
-    """Connect, and say where to; with a ring, only to the one who has the secret key to the key `server`.
+def connect(
+    socket: zmq.Socket[bytes], endpoint: str, keys: KeyRing | None, server_key: str = ""
+) -> str:
+    """Connect, and return the endpoint. With keys, only to the owner of the public key `server_key`.
 
-    A name is looked up once, here. ZeroMQ would do it whenever it connects anew, in the thread that serves
-    all connections: while one party is gone, and its name with it, nothing would come from any other."""
-    if ring:
-        socket.set(zmq.CURVE_PUBLICKEY, ring.own.public.encode())
-        socket.set(zmq.CURVE_SECRETKEY, ring.own.secret.encode())
-        socket.set(zmq.CURVE_SERVERKEY, server.encode())
+    A host name is resolved once, here. ZeroMQ would resolve it at every reconnect, in the thread that
+    serves all connections: while a peer is gone, and its name with it, all others would stall.
+    """
+    if keys:
+        socket.set(zmq.CURVE_PUBLICKEY, keys.own.public.encode())
+        socket.set(zmq.CURVE_SECRETKEY, keys.own.secret.encode())
+        socket.set(zmq.CURVE_SERVERKEY, server_key.encode())
     try:
-        found = looked_up(parse(endpoint))
+        found = with_resolved_host(parse(endpoint))
         socket.set(zmq.IPV6, ":" in found.host)
         socket.connect(str(found))
     except (WireError, zmq.ZMQError) as error:

@@ -8,21 +8,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cpgt.wire.arrays import Floats
-from cpgt.wire.bits import Whole, pack_length
-from cpgt.wire.errors import ProtocolError
-from cpgt.wire.fields import after_form, received, sendable
+from cpgt.wire.arrays import Floats, Integers
+from cpgt.wire.bits import pack_length
+from cpgt.wire.errors import ProtocolError, WireError
+from cpgt.wire.fields import reader_after_form, require_finite
 from cpgt.wire.indices import decode_indices, encode_indices
 from cpgt.wire.vectors import Sparse, sample
 
 SPARSE, SAMPLED = 1, 5
 FLOAT_TYPES = ("f8", "f4", "f2")
-SPARSE_FORMS = {first + i for first in (SPARSE, SAMPLED) for i in range(len(FLOAT_TYPES))}
 
 
 def encode_sparse(vectors: Sparse) -> bytes:
     dimension, indices, values, float_type, exponents, seeds = vectors
-    sendable(values)
+    require_finite(values, WireError)
     form = (SPARSE if seeds is None else SAMPLED) + FLOAT_TYPES.index(float_type)
     head = bytes((form,)) + pack_length(indices.shape[-1])
     if seeds is not None:
@@ -44,8 +43,10 @@ def decode_sparse(form: int, channels: int, dimension: int, payloads: Sequence[b
     return Sparse(dimension, np.stack([i for i, _ in pairs]), np.stack([v for _, v in pairs]))
 
 
-def _read_sparse(payload: bytes, form: int, channels: int, dimension: int) -> tuple[Whole, Floats]:
-    reader = after_form(payload, form)
+def _read_sparse(
+    payload: bytes, form: int, channels: int, dimension: int
+) -> tuple[Integers, Floats]:
+    reader = reader_after_form(payload, form)
     sampled = form >= SAMPLED
     float_type = FLOAT_TYPES[form - (SAMPLED if sampled else SPARSE)]
     number = reader.length()
@@ -60,12 +61,14 @@ def _read_sparse(payload: bytes, form: int, channels: int, dimension: int) -> tu
     if sampled:
         if rest:
             raise ProtocolError(f"payload with {len(rest)} B too many")
-        return np.stack([sample(seed, number, dimension) for seed in seeds]), received(values)
+        return np.stack([sample(seed, number, dimension) for seed in seeds]), require_finite(
+            values, ProtocolError
+        )
     flat = decode_indices(rest, channels * number, channels * dimension).reshape(channels, number)
     indices = flat - dimension * np.arange(channels)[:, None]
     if (indices[:, 0] < 0).any() or (indices[:, -1] >= dimension).any():
         raise ProtocolError("payload whose rows do not have the same number of coordinates")
-    return indices, received(values)
+    return indices, require_finite(values, ProtocolError)
 
 
 def _times_powers(stored: NDArray[Any], exponents: NDArray[np.int16]) -> Floats:

@@ -24,8 +24,8 @@ import constriction
 import numpy as np
 from numpy.typing import NDArray
 
-from cpgt.wire.arrays import Floats
-from cpgt.wire.bits import Reader, Whole, from_bits, pack_length, to_bits
+from cpgt.wire.arrays import Bytes, Floats, Integers
+from cpgt.wire.bits import Reader, from_bits, pack_length, to_bits
 from cpgt.wire.errors import ProtocolError
 
 DIRECT = 32  # a power of 2
@@ -56,7 +56,7 @@ def encode_symbols(numbers: Floats) -> bytes:
     return min(whole, folded, key=len)
 
 
-def decode_symbols(data: bytes, number: int) -> Whole:
+def decode_symbols(data: bytes, number: int) -> Integers:
     """Total: `number` whole numbers, or a ProtocolError."""
     if data[:1] != SIGNS_APART:
         return _decode_numbers(Reader(data), number)
@@ -79,7 +79,7 @@ def _encode_numbers(numbers: Floats) -> bytes:
     return head + words.tobytes() + extra
 
 
-def _decode_numbers(reader: Reader, number: int) -> Whole:
+def _decode_numbers(reader: Reader, number: int) -> Integers:
     lowest = int.from_bytes(reader.take(1), "little", signed=True)
     model = np.frombuffer(reader.take(reader.byte()), np.uint8)
     words = np.frombuffer(reader.take(4 * reader.length()), "<u4").astype(np.uint32)
@@ -90,24 +90,24 @@ def _decode_numbers(reader: Reader, number: int) -> Whole:
     return _numbers(_decode_tokens(words, model, number) + lowest, reader.rest())
 
 
-def _model(tokens: NDArray[np.int32], count: int) -> NDArray[np.uint8]:
+def _model(tokens: NDArray[np.int32], count: int) -> Bytes:
     """Frequencies, as bytes."""
     all_of_them = len(tokens) <= 2 * SAMPLE
     counts = np.bincount(tokens if all_of_them else tokens[_anywhere(len(tokens))], minlength=count)
     octaves = np.log2(counts.max() / np.maximum(counts, UNSEEN))
-    model: NDArray[np.uint8] = np.rint(OCTAVE * octaves).astype(np.uint8)
+    model: Bytes = np.rint(OCTAVE * octaves).astype(np.uint8)
     if all_of_them:
         model[counts == 0] = ABSENT
     return model
 
 
 @cache
-def _anywhere(number: int) -> Whole:
+def _anywhere(number: int) -> Integers:
     """Places of a sample. At random: every third coordinate, say, may be of another kind than the others."""
     return (np.random.Philox(key=number).random_raw(SAMPLE) % np.uint64(number)).astype(np.int64)
 
 
-def _encode_tokens(tokens: NDArray[np.int32], model: NDArray[np.uint8]) -> NDArray[np.uint32]:
+def _encode_tokens(tokens: NDArray[np.int32], model: Bytes) -> NDArray[np.uint32]:
     coder = constriction.stream.queue.RangeEncoder()
     if len(model) > 1:  # else there is nothing to say
         coder.encode(tokens, _distribution(model))
@@ -115,7 +115,7 @@ def _encode_tokens(tokens: NDArray[np.int32], model: NDArray[np.uint8]) -> NDArr
     return words
 
 
-def _decode_tokens(words: NDArray[np.uint32], model: NDArray[np.uint8], number: int) -> Whole:
+def _decode_tokens(words: NDArray[np.uint32], model: Bytes, number: int) -> Integers:
     if len(model) == 1:
         return np.zeros(number, np.int64)
     try:
@@ -125,7 +125,7 @@ def _decode_tokens(words: NDArray[np.uint32], model: NDArray[np.uint8], number: 
         raise ProtocolError(f"payload that the range coder cannot read ({error})") from None
 
 
-def _distribution(model: NDArray[np.uint8]) -> constriction.stream.model.Categorical:
+def _distribution(model: Bytes) -> constriction.stream.model.Categorical:
     return constriction.stream.model.Categorical(WEIGHTS[model], perfect=False)
 
 
@@ -139,7 +139,7 @@ def _tokens(numbers: Floats) -> tuple[Floats, bytes]:
     return np.copysign(tokens, numbers), np.packbits(np.concatenate(extra)).tobytes()
 
 
-def _numbers(tokens: Whole, extra: bytes) -> Whole:
+def _numbers(tokens: Integers, extra: bytes) -> Integers:
     magnitudes = np.abs(tokens)
     large = magnitudes >= DIRECT
     if not large.any():
@@ -161,7 +161,7 @@ def _numbers(tokens: Whole, extra: bytes) -> Whole:
     return np.where(tokens < 0, -magnitudes, magnitudes)
 
 
-def _octave(values: Whole | int) -> Whole:
+def _octave(values: Integers | int) -> Integers:
     """floor(log2(value)), exactly."""
-    octave: Whole = np.frexp(values)[1].astype(np.int64) - 1
+    octave: Integers = np.frexp(values)[1].astype(np.int64) - 1
     return octave

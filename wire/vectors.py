@@ -13,19 +13,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from cpgt.wire.arrays import Floats
-
-Scales: TypeAlias = NDArray[np.float32]
-Whole: TypeAlias = NDArray[np.int64]
-
-
-SHORT = 64  # coordinates: of rows up to here, numpy's way to a result takes longer than the result
-
-
-def product(a: Floats, matrix: Floats) -> Floats:
-    """a @ matrix. Before it begins to multiply, `@` takes several times as long as `dot`, which knows no
-    stacks of matrices."""
-    return a.dot(matrix) if a.ndim <= 2 else a @ matrix
+from cpgt.wire.arrays import Floats, Floats32, Integers
 
 
 class Dense(NamedTuple):
@@ -48,10 +36,10 @@ class Sparse(NamedTuple):
     hold them. With `seeds`, the indices do not travel: they are `sample`d from the seed of their row."""
 
     dimension: int
-    indices: Whole  # (..., k)
+    indices: Integers  # (..., k)
     values: Floats  # (..., k)
     float_type: str = "f8"
-    exponents: Whole | None = None  # (..., 1)
+    exponents: Integers | None = None  # (..., 1)
     seeds: NDArray[np.uint32] | None = None  # (..., 1)
 
     def fold(self, totals: Floats, weights: Floats) -> None:
@@ -77,7 +65,7 @@ class Quantized(NamedTuple):
     One scale for a row, or one for each `bucket` coordinates of it."""
 
     bits: int
-    scale: Scales  # (..., 1), or (..., buckets)
+    scale: Floats32  # (..., 1), or (..., buckets)
     levels: Floats  # (..., d)
     bucket: int = 0
 
@@ -93,7 +81,7 @@ class Quantized(NamedTuple):
 class Powers(NamedTuple):
     """sign(level) 2^(exponent + 1 - |level|), with one exponent a row; level 0 is 0."""
 
-    exponents: Whole  # (..., 1)
+    exponents: Integers  # (..., 1)
     levels: Floats  # (..., d), whole numbers
 
     def fold(self, totals: Floats, weights: Floats) -> None:
@@ -108,7 +96,7 @@ class Powers(NamedTuple):
 class Patch(NamedTuple):
     """Values at some places of a message's coordinates, all rows one after the other."""
 
-    places: Whole | slice
+    places: Integers | slice
     values: Floats
 
 
@@ -140,7 +128,7 @@ def spread(scale: NDArray[Any], bucket: int, dimension: int) -> NDArray[Any]:
     return np.repeat(scale, bucket, axis=-1)[..., :dimension]
 
 
-def sample(seed: int, number: int, dimension: int) -> Whole:
+def sample(seed: int, number: int, dimension: int) -> Integers:
     """`number` distinct indices, increasing; every set of so many is equally likely over the seeds.
 
     They are the first distinct remainders of a fixed stream of 64-bit words: the same on every machine."""
@@ -153,6 +141,6 @@ def sample(seed: int, number: int, dimension: int) -> Whole:
         drawn = np.random.Philox(key=seed).random_raw(words) % np.uint64(dimension)
         distinct, first = np.unique(drawn, return_index=True)
         if len(distinct) >= number:
-            chosen: Whole = np.sort(distinct[np.argsort(first)[:number]]).astype(np.int64)
+            chosen: Integers = np.sort(distinct[np.argsort(first)[:number]]).astype(np.int64)
             return chosen
         words *= 2

@@ -13,9 +13,9 @@ from cpgt.agent.compressors.sparsifiers import check_fits, largest_indices
 from cpgt.agent.errors import InputError
 from cpgt.agent.options import check_bounds
 from cpgt.bounds import Bounds, Count
-from cpgt.wire.arrays import Floats
+from cpgt.wire.arrays import SHORT, Floats, Floats32
 from cpgt.wire.payloads import MAX_BITS
-from cpgt.wire.vectors import SHORT, Powers, Quantized, Scales
+from cpgt.wire.vectors import Powers, Quantized
 
 SCALE_ROUNDING = 2.0**-24  # relative error of a scale that is sent as a float32
 ZERO_EXPONENT = -1200  # of the coordinate 0: below that of any float
@@ -118,7 +118,7 @@ class Quantizer:
         levels = levels.reshape(*v.shape[:-1], -1)[..., :dimension]
         return Quantized(self.bits, scale[..., 0], levels, self.bucket)
 
-    def _quantize(self, v: Floats, dither: Floats) -> tuple[Scales, Floats]:
+    def _quantize(self, v: Floats, dither: Floats) -> tuple[Floats32, Floats]:
         fill, shrink = quantizer_constants(self.bits, v.shape[-1])
         norm = np.sqrt(_squares(v))
         levels = v * (fill / (norm + TINY))

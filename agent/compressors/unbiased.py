@@ -9,8 +9,8 @@ import numpy as np
 
 from cpgt.agent.compressors.quantizers import TINY, Bits
 from cpgt.agent.options import check_bounds
-from cpgt.wire.arrays import Floats
-from cpgt.wire.vectors import Quantized, Scales
+from cpgt.wire.arrays import Floats, Floats32
+from cpgt.wire.vectors import Quantized
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class UnbiasedQuantizer:
 
     def compress(self, v: Floats, dither: Floats) -> Quantized:
         steps = 2.0 ** (self.bits - 1)
-        scale: Scales = (np.abs(v).max(axis=-1, keepdims=True) / steps).astype(np.float32)
+        scale: Floats32 = (np.abs(v).max(axis=-1, keepdims=True) / steps).astype(np.float32)
         levels = v / (scale + TINY)
         levels += np.copysign(dither, v)
         # rounding of the scale may lift the largest level above s

@@ -11,8 +11,7 @@ from cpgt.agent.objectives.loading import labelled_rows
 from cpgt.agent.objectives.objective import Data
 from cpgt.agent.objectives.rounding import relative_error, root_mean_square
 from cpgt.bounds import NonNegative, Positive
-from cpgt.wire.arrays import Floats
-from cpgt.wire.vectors import product
+from cpgt.wire.arrays import Floats, product
 
 Scale: TypeAlias = Annotated[Positive, "Factor of the sum over the records."]
 Regularisation: TypeAlias = Annotated[Positive, "Weight of |x|^2 / 2, for each agent."]

@@ -33,8 +33,7 @@ import numpy as np
 from cpgt.agent.errors import InputError
 from cpgt.agent.privacy.lattice import BITS, SLACK, Stream, discrete_laplace
 from cpgt.agent.privacy.randomness import Label, RandomBlock, Rounds
-from cpgt.wire.arrays import Floats
-from cpgt.wire.vectors import SHORT
+from cpgt.wire.arrays import SHORT, Floats
 
 GRID = 2.0**-BITS + 2 * SLACK
 DEFAULT_FLOOR = 2.0**-40  # over the smaller scale

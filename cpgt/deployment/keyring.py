@@ -11,7 +11,7 @@ from cpgt.configuration.loading import NetworkError
 from cpgt.configuration.network import Network
 from cpgt.configuration.schema import KeysSection
 from cpgt.wire.errors import WireError
-from cpgt.wire.keys import Ring, new_pair, read_pair, write_pair
+from cpgt.wire.keys import KeyRing, new_pair, read_pair, write_pair
 
 COORDINATOR = "coordinator"
 
@@ -52,7 +52,7 @@ def key_file(folder: Path, party: int | str) -> Path:
     return folder / str(party) / "private.key"
 
 
-def ring_of(network: Network, agent: int | None, key: Path) -> Ring:
+def ring_of(network: Network, agent: int | None, key: Path) -> KeyRing:
     """The keys of an agent and its neighbours; or, for no agent, of the coordinator and everybody."""
     if network.keys is None:
         raise NetworkError("keys: the network file lists none; 'cpgt keys new NAME' makes them")
@@ -63,7 +63,7 @@ def ring_of(network: Network, agent: int | None, key: Path) -> Ring:
         party = "the coordinator" if agent is None else f"agent {agent}"
         raise NetworkError(f"{key} is not the key that the network file lists for {party}")
     guests = network.agents if agent is None else network.neighbours[agent]
-    return Ring(own, listed.coordinator, {guest: listed.agents[guest] for guest in guests})
+    return KeyRing(own, listed.coordinator, {guest: listed.agents[guest] for guest in guests})
 
 
 def _check_member(network: Network, agent: int) -> None:

@@ -1,4 +1,4 @@
-"""A whole network inside one process, over the in-memory carrier: for notebooks and tests.
+"""A whole network inside one process, over the in-memory transport: for notebooks and tests.
 
 Under the same seed it gives the same bits, and the same bytes, as the network of processes.
 """
@@ -23,8 +23,8 @@ from cpgt.configuration.loading import load_network
 from cpgt.configuration.network import Network
 from cpgt.process.timing import WINDOWS_GRANTED
 from cpgt.wire.arrays import Floats
-from cpgt.wire.carriers import MemoryCarrier
 from cpgt.wire.sizes import zmtp_size
+from cpgt.wire.transports import MemoryTransport
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,7 +111,7 @@ def _check(network: Network, objectives: Sequence[Objective]) -> None:
 def _participants(
     network: Network, objectives: Sequence[Objective], memories: Sequence[_Memory], seed: int | None
 ) -> list[Participant]:
-    carriers = MemoryCarrier.network(network.neighbours)
+    transports = MemoryTransport.network(network.neighbours)
     participants = []
     for agent, objective, memory in zip(network.agents, objectives, memories, strict=True):
         randomness = Randomness(fresh_secret() if seed is None else seeded_secret(seed, agent))
@@ -121,7 +121,7 @@ def _participants(
         weights = network.topology.row(agent)
         participants.append(
             Participant(
-                agent, weights, algorithm, objective, x, randomness, carriers[agent], memory
+                agent, weights, algorithm, objective, x, randomness, transports[agent], memory
             )
         )
     return participants

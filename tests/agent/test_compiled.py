@@ -21,9 +21,9 @@ from cpgt.agent.objectives import LeastSquares
 from cpgt.agent.participant import Participant
 from cpgt.agent.privacy.noise import LaplaceNoise
 from cpgt.agent.privacy.randomness import Randomness, seeded_secret
-from cpgt.wire.carriers import MemoryCarrier
 from cpgt.wire.errors import ProtocolError, WireError
 from cpgt.wire.payloads import decoder, encode
+from cpgt.wire.transports import MemoryTransport
 from cpgt.wire.vectors import Dense
 from tests.agent.problems import Array, LogCosh
 from tests.wire.fuzz import damaged
@@ -185,10 +185,10 @@ def test_both_cores_send_the_same_or_nothing(value: float) -> None:
 
 
 def test_a_run_that_diverges_says_so() -> None:
-    carriers = MemoryCarrier.network({1: ()})
+    transports = MemoryTransport.network({1: ()})
     steep = LeastSquares(1e3 * np.eye(3), np.ones(3))
     participant = Participant(
-        1, {1: 1.0}, algorithm_of(2), steep, np.ones(3), Randomness(bytes(32)), carriers[1]
+        1, {1: 1.0}, algorithm_of(2), steep, np.ones(3), Randomness(bytes(32)), transports[1]
     )
     assert isinstance(participant.core, CompiledCore)
     with np.errstate(all="ignore"), pytest.raises(DivergedError, match="no longer finite in round"):

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -359,7 +360,7 @@ class Player:
             return None
         if isinstance(message, Report):
             self._played += len(message.message_bytes)
-            return replace(message, change=next(self._changes))
+            return msgspec.structs.replace(message, change=next(self._changes))
         self.finished = True
         return message
 

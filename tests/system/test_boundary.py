@@ -7,7 +7,6 @@ somebody who has thought about it adds it to the list, with the reason why it ma
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import typing
 from collections.abc import Iterator
@@ -25,8 +24,8 @@ from cpgt import load_network
 from cpgt.agent.algorithms import X
 from cpgt.agent.privacy.randomness import Randomness
 from cpgt.configuration.data import make_data
-from cpgt.wire.carriers import NAME_PREFIX
 from cpgt.wire.control import ControlServer
+from cpgt.wire.frames import build_frame, parse_frame
 from cpgt.wire.messages import (
     VERSION,
     Failed,
@@ -35,12 +34,11 @@ from cpgt.wire.messages import (
     Plan,
     Report,
     decode_control,
-    decode_data,
     encode_control,
-    encode_data,
 )
 from cpgt.wire.payloads import decoder
-from cpgt.wire.reliable import read_stamp
+from cpgt.wire.reliable import read_header
+from cpgt.wire.transports import NAME_PREFIX
 from tests.system.conftest import Commands, until
 from tests.system.tap import Tap, free_port, ready_properties, zmtp_frames
 
@@ -84,13 +82,13 @@ SOCKET = {
 
 def test_the_list_is_the_whole_of_what_an_agent_can_say() -> None:
     kinds = typing.get_args(FromAgent)
-    assert {
-        kind.__name__: [field.name for field in dataclasses.fields(kind)] for kind in kinds
-    } == {name: list(fields) for name, fields in CONTROL.items()}
+    assert {kind.__name__: list(kind.__struct_fields__) for kind in kinds} == {
+        name: list(fields) for name, fields in CONTROL.items()
+    }
 
 
 def test_a_data_message_has_nothing_but_its_three_fields() -> None:
-    assert encode_data(1, 2, b"3") == msgpack.packb(1) + msgpack.packb(2) + b"3"
+    assert build_frame(1, 2, b"3") == msgpack.packb(1) + msgpack.packb(2) + b"3"
     assert list(DATA) == ["sender", "round", "payload"]
 
 
@@ -251,9 +249,9 @@ def check_data(agent: int, tapped: Tapped) -> list[np.ndarray[Any, Any]]:
     assert all(frames == each[0] for frames in each)
     decode, decoded = decoder(2, DIMENSION), []
     for expected, frame in enumerate(each[0]):
-        sender, round_, payload = decode_data(frame)
+        sender, round_, payload = parse_frame(frame)
         assert (sender, round_) == (agent, expected)
-        assert frame == encode_data(sender, round_, payload), "not a byte more"
+        assert frame == build_frame(sender, round_, payload), "not a byte more"
         decoded.append(decode([payload]).dense()[0])
     assert len(decoded) == ROUNDS
     return decoded
@@ -272,8 +270,8 @@ def check_control(
     agent: int, frames: list[bytes], messages: dict[int, list[np.ndarray[Any, Any]]]
 ) -> None:
     """Each is a message of the list; and what could hide something is what the neighbours know already."""
-    stamps, bodies = frames[::2], [body for body in frames[1::2] if body]
-    assert [msgpack.packb((VERSION, *read_stamp(stamp))) for stamp in stamps] == stamps, (
+    headers, bodies = frames[::2], [body for body in frames[1::2] if body]
+    assert [msgpack.packb((VERSION, *read_header(header))) for header in headers] == headers, (
         "two counters"
     )
     said = [decode_control(body) for body in bodies]

@@ -15,10 +15,10 @@ import numpy as np
 import pytest
 import zmq
 
-from cpgt.wire.carriers import NAME_PREFIX
 from cpgt.wire.keys import KeyPair, new_pair, read_pair
 from cpgt.wire.messages import Hello, encode_control
-from cpgt.wire.reliable import Courier
+from cpgt.wire.reliable import ReliableChannel
+from cpgt.wire.transports import NAME_PREFIX
 from tests.system.conftest import Commands, one_error_line, rows_of, sets, summary_of, until
 from tests.system.tap import Tap, free_port
 
@@ -107,7 +107,7 @@ def test_with_keys_the_same_bits_in_longer_frames(cpgt: Commands, address: str) 
     bytes_ = summary_of(parties.folder / "run")["bytes"]
     assert bytes_["encrypted"] is True
     assert bytes_["kernel"]["miscounted"] == bytes_["kernel"]["uncheckable"] == []
-    assert "turned away" not in done.stderr
+    assert "refused connection" not in done.stderr
 
 
 # --- outsiders ------------------------------------------------------------------------------------
@@ -151,7 +151,9 @@ class Outsiders:
 
     def _hello(self, port: int, own: KeyPair | None, server: str, agent: int) -> zmq.Socket[bytes]:
         speaking = self._connect(zmq.DEALER, port, own, server)
-        speaking.send_multipart(Courier().say(encode_control(Hello(agent, "tcp://127.0.0.7:1"))))
+        speaking.send_multipart(
+            ReliableChannel().send(encode_control(Hello(agent, "tcp://127.0.0.7:1")))
+        )
         return speaking
 
     def _make_noise(self) -> None:
@@ -219,9 +221,9 @@ def test_outsiders_get_nothing_and_change_nothing(cpgt: Commands) -> None:
     assert done.returncode == 0, done.stderr
     assert [end.returncode for end in ends.values()] == [0] * 3, ends
     for log in (done.stderr, ends[1].stderr):
-        assert re.search(r"turned away 127\.0\.0\.7: its key is not on the list", log)
-        assert re.search(r"turned away 127\.0\.0\.7: it showed no key", log)
-        assert log.count("turned away") < 60, "a flood does not fill a log"
+        assert re.search(r"refused connection from 127\.0\.0\.7: its key is not on the list", log)
+        assert re.search(r"refused connection from 127\.0\.0\.7: no key", log)
+        assert log.count("refused connection") < 60, "a flood does not fill a log"
     assert max(map(len, answers.values())) <= 64 + 170 + 20, (
         "a greeting, a WELCOME, an ERROR, and no frame"
     )

@@ -166,12 +166,12 @@ class FreshNoise(Participant):
     numbers = itertools.count(-1, -1)  # seeds that no honest run has
 
     def send_again(self) -> None:
-        kept = self.core, self._payload, self._retained
+        kept = self.core, self._sent.copy()
         core: Any = copy(self.core)
         core._randomness = Randomness(seeded_secret(next(self.numbers), self.agent))
         self.core = core
         self.send()
-        self.core, self._payload, self._retained = kept
+        self.core, self._sent = kept
 
 
 class Repeating(Randomness):

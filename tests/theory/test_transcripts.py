@@ -27,7 +27,7 @@ from cpgt.runs.in_process import nobody_to_wait_for
 from cpgt.theory.adjacency import AdjacencyClaim
 from cpgt.theory.auditing.pair import Shifted, divergence
 from cpgt.theory.planning.plan import make_plan
-from cpgt.wire.carriers import MemoryCarrier
+from cpgt.wire.transports import MemoryTransport
 
 AGENT = 2  # whose L is the largest
 
@@ -55,7 +55,8 @@ class Doubted(Participant):
     def _step(self) -> None:
         core: Any = self.core
         self._shadow._outgoing = core._outgoing
-        self._shadow.absorb([self._payload, *map(self._here.__getitem__, self._neighbours)])
+        own, _ = self._sent[-1]
+        self._shadow.absorb([own, *map(self._received.__getitem__, self._neighbours)])
         super()._step()
 
 
@@ -68,12 +69,12 @@ def losses(
     known = divergence(objectives[AGENT - 1], algorithm.alpha, scales)
     assert known is not None and delta is not None
     v = known.worst(delta, np.random.default_rng(seed))
-    carriers = MemoryCarrier.network(network.neighbours)
+    transports = MemoryTransport.network(network.neighbours)
     start = np.random.default_rng(seed).uniform(0, 1, (len(objectives), objectives[0].dimension))
     participants: list[Any] = [
         (Doubted if a == AGENT else Participant)(
             a, network.topology.row(a), network.algorithm_of(a), f, start[a - 1],
-            Randomness(seeded_secret(seed, a)), carriers[a],
+            Randomness(seeded_secret(seed, a)), transports[a],
         )
         for a, f in zip(network.agents, objectives, strict=True)
     ]  # fmt: skip

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from cpgt.wire.arrays import Floats
+from cpgt.wire.arrays import Floats, Integers
 from cpgt.wire.payloads import MAX_BITS
-from cpgt.wire.vectors import Dense, Powers, Quantized, Sparse, Vectors, Whole, sample
+from cpgt.wire.vectors import Dense, Powers, Quantized, Sparse, Vectors, sample
 
 TINIEST, LARGEST = 5e-324, float(np.finfo(np.float64).max)
 EXTREMES = np.array([0.0, -0.0, TINIEST, -TINIEST, 2.2e-308, LARGEST, -LARGEST, 1.0, -1.0])
@@ -86,7 +86,7 @@ def sparse(
     seeds: NDArray[np.uint32] | None = None
     if kind == "sampled":
         seeds = rng.integers(0, 2**32, (channels, 1)).astype(np.uint32)
-        indices: Whole = np.stack([sample(int(seed), k, dimension) for seed in seeds[:, 0]])
+        indices: Integers = np.stack([sample(int(seed), k, dimension) for seed in seeds[:, 0]])
     else:
         indices = np.sort(
             [rng.choice(dimension, k, replace=False) for _ in range(channels)], axis=-1

@@ -7,11 +7,11 @@ import pytest
 from cpgt.wire.addresses import (
     Endpoint,
     check_plain,
-    looked_up,
     on_loopback,
     parse,
     resolve,
     route_to,
+    with_resolved_host,
 )
 from cpgt.wire.errors import WireError
 
@@ -75,12 +75,12 @@ def test_only_loopback_may_go_without_keys(text: str, local: bool) -> None:
 
 
 def test_a_name_becomes_an_address_if_somebody_knows_it() -> None:
-    assert looked_up(parse("tcp://localhost:1")) in (
+    assert with_resolved_host(parse("tcp://localhost:1")) in (
         Endpoint("127.0.0.1", "1"),
         Endpoint("::1", "1"),
     )
     for text in ("tcp://[::1]:1", "tcp://127.0.0.1:1", "tcp://0.0.0.0:1", "tcp://nobody.invalid:1"):
-        assert str(looked_up(parse(text))) == text
+        assert str(with_resolved_host(parse(text))) == text
 
 
 def test_the_own_address_on_the_way() -> None:

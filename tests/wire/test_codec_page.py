@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from cpgt.wire.frames import build_frame, parse_frame
 from cpgt.wire.levels import decode_levels, encode_levels
-from cpgt.wire.messages import decode_data, encode_data
-from cpgt.wire.payloads import decode, encode
+from cpgt.wire.payloads import FORMS, MAX_BITS, decode, encode
 from cpgt.wire.vectors import Quantized, Sparse, Vectors
 
 PAGE = Path(__file__).parents[2] / "docs" / "codec.md"
@@ -51,8 +51,8 @@ def test_every_example_is_checked() -> None:
 @pytest.mark.parametrize("name", MESSAGES)
 def test_messages(name: str) -> None:
     vectors, frame = MESSAGES[name], examples()[name]
-    assert encode_data(3, 300, encode(vectors)).hex(" ") == frame.hex(" ")
-    sender, round_, payload = decode_data(frame)
+    assert build_frame(3, 300, encode(vectors)).hex(" ") == frame.hex(" ")
+    sender, round_, payload = parse_frame(frame)
     assert (sender, round_) == (3, 300)
     assert np.array_equal(decode([payload], 2, 10).dense()[0], vectors.dense())
 
@@ -71,3 +71,12 @@ def test_sections(name: str) -> None:
 def test_the_sizes_the_page_names(name: str, size: int) -> None:
     assert len(examples()[name]) == size
     assert f"In all {size} B" in PAGE.read_text(encoding="utf-8")
+
+
+def test_the_table_of_forms_is_the_one_of_the_code() -> None:
+    def first_bytes(numbers: range) -> str:
+        return f"{numbers[0]} + b" if len(numbers) == MAX_BITS + 1 else ", ".join(map(str, numbers))
+
+    table = PAGE.read_text(encoding="utf-8").split("| form ")[1].split("\n\n")[0]
+    rows = [[cell.strip() for cell in line.split("|")[1:3]] for line in table.splitlines()[2:]]
+    assert rows == [[form.name, first_bytes(form.first_bytes)] for form in FORMS]

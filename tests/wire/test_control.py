@@ -25,7 +25,7 @@ from cpgt.wire.messages import (
     decode_control,
     encode_control,
 )
-from cpgt.wire.reliable import read_stamp
+from cpgt.wire.reliable import read_header
 from tests.system.tap import Tap
 from tests.wire.conftest import WatchedContext
 from tests.wire.polling import eventually
@@ -128,7 +128,7 @@ def test_what_is_said_before_the_server_is_there_arrives(context: WatchedContext
         ([encode_control(Hello(1, "tcp://h:1"))], "without its number"),
         ([msgpack.packb([VERSION, 1, 0])], "of 1 frames"),
         ([msgpack.packb([VERSION, 1, 0]), b"rubbish"], "bytes that are not msgpack"),
-        ([msgpack.packb([VERSION, 5, 3]), encode_control(Ready(1))], "it belongs to another run"),
+        ([msgpack.packb([VERSION, 5, 3]), encode_control(Ready(1))], "it is from another run"),
     ],
 )
 def test_the_server_leaves_rubbish_to_its_caller(
@@ -154,8 +154,8 @@ def test_rubbish_from_the_server_is_a_protocol_error(context: WatchedContext) ->
         with closing(ControlClient(context, endpoint)) as client:
             client.send(Ready(1))
             assert impostor.poll(WAIT_MS)
-            connection, stamp, frame = impostor.recv_multipart()
-            assert read_stamp(stamp) == (1, 0)
+            connection, header, frame = impostor.recv_multipart()
+            assert read_header(header) == (1, 0)
             assert frame == encode_control(Ready(1))
             impostor.send_multipart([connection, b"rubbish"])
             with pytest.raises(ProtocolError):
@@ -245,7 +245,7 @@ def test_nothing_is_lost_doubled_or_reordered_when_connections_break(
                 tap.cut()
                 tap.swallowing = False
                 eventually(look, f"{upto} messages each way")
-            server.settle([connection], WAIT_MS / 1000)
+            server.wait_until_acknowledged([connection], WAIT_MS / 1000)
     finally:
         tap.close()
     assert at_server == [Hello(1, "tcp://h:1"), *to_server]

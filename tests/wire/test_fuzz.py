@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from cpgt.wire.errors import ProtocolError
-from cpgt.wire.messages import decode_data, encode_data
+from cpgt.wire.frames import build_frame, parse_frame
 from cpgt.wire.payloads import decode, encode
 from tests.wire.examples import FORMS, STYLES, message
 from tests.wire.fuzz import damaged, fuzz
@@ -46,15 +46,15 @@ def test_random_data_frames_are_read_or_refused() -> None:
     rng = np.random.default_rng(8)
     frames = [rng.bytes(size) for size in rng.integers(0, 30, 10_000)]
     for frame in (
-        encode_data(5, 300, b"\0" * 9),
-        encode_data(300, 2**32, b"\1"),
-        encode_data(1, 1, b""),
+        build_frame(5, 300, b"\0" * 9),
+        build_frame(300, 2**32, b"\1"),
+        build_frame(1, 1, b""),
     ):
         frames += damaged(rng, frame, 3000)
     read = 0
     for frame in frames:
         try:
-            sender, round_, payload = decode_data(frame)
+            sender, round_, payload = parse_frame(frame)
         except ProtocolError:
             continue
         read += 1

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from cpgt.wire.carriers import ZmqCarrier, topics
-from cpgt.wire.kernel import Counts, Ends, header_size, parse, read
-from cpgt.wire.keys import Ring, new_pair
+from cpgt.wire.kernel import ConnectionMeter, Counts, header_size, parse, read
+from cpgt.wire.keys import KeyRing, new_pair
 from cpgt.wire.sizes import publisher_handshake, subscriber_handshake, zmtp_size
+from cpgt.wire.transports import ZmqTransport, topics
 from tests.wire.conftest import WatchedContext
 from tests.wire.polling import eventually
 
@@ -133,7 +133,7 @@ def test_another_system_has_no_counts(
     client, _ = pairs()
     monkeypatch.setattr(sys, "platform", "darwin")
     assert read(client.fileno()) is None
-    ends = Ends()
+    ends = ConnectionMeter()
     ends.opened(2, client.fileno(), client.getpeername()[1])
     assert ends.counts() == {}
 
@@ -145,14 +145,14 @@ def port_of(pair: Pair) -> int:
     return int(pair[1].getsockname()[1])
 
 
-def bytes_sent(ends: Ends, peer: int) -> tuple[int, int]:
+def bytes_sent(ends: ConnectionMeter, peer: int) -> tuple[int, int]:
     """Number of connections, and bytes sent."""
     counts = Counts(*ends.counts()[peer])
     return counts.connections, counts.sent
 
 
 def test_counts_grow_with_what_is_sent(pairs: Callable[[], Pair]) -> None:
-    ends, pair = Ends(), pairs()
+    ends, pair = ConnectionMeter(), pairs()
     ends.opened(2, pair[0].fileno(), port_of(pair))
     assert bytes_sent(ends, 2) == (1, 0)
     pass_on(*pair, 500)
@@ -160,7 +160,7 @@ def test_counts_grow_with_what_is_sent(pairs: Callable[[], Pair]) -> None:
 
 
 def test_a_lost_connection_keeps_what_was_counted_last(pairs: Callable[[], Pair]) -> None:
-    ends, first, second = Ends(), pairs(), pairs()
+    ends, first, second = ConnectionMeter(), pairs(), pairs()
     ends.opened(2, first[0].fileno(), port_of(first))
     pass_on(*first, 500)
     assert bytes_sent(ends, 2) == (1, 500)
@@ -173,7 +173,7 @@ def test_a_lost_connection_keeps_what_was_counted_last(pairs: Callable[[], Pair]
 
 
 def test_a_number_in_use_for_another_connection_is_not_counted(pairs: Callable[[], Pair]) -> None:
-    ends, first, second = Ends(), pairs(), pairs()
+    ends, first, second = ConnectionMeter(), pairs(), pairs()
     number = first[0].fileno()
     ends.opened(2, number, port_of(first))
     pass_on(*second, 999)
@@ -183,7 +183,7 @@ def test_a_number_in_use_for_another_connection_is_not_counted(pairs: Callable[[
 
 def test_a_number_that_was_given_on_before_we_looked(pairs: Callable[[], Pair]) -> None:
     """Agent 2's connection was made and lost, and its number used for that of agent 3."""
-    ends, pair = Ends(), pairs()
+    ends, pair = ConnectionMeter(), pairs()
     ends.opened(2, pair[0].fileno(), port_of(pair))
     ends.opened(3, pair[0].fileno(), port_of(pair))
     pass_on(*pair, 40)
@@ -192,21 +192,21 @@ def test_a_number_that_was_given_on_before_we_looked(pairs: Callable[[], Pair]) 
 
 
 def test_a_connection_to_some_other_port_is_not_an_agents(pairs: Callable[[], Pair]) -> None:
-    ends, pair = Ends(), pairs()
+    ends, pair = ConnectionMeter(), pairs()
     ends.opened(2, pair[0].fileno(), 1)
     assert ends.counts() == {}
 
 
-# --- the carrier's connections --------------------------------------------------------------------
+# --- the transport's connections --------------------------------------------------------------------
 
 
-def two_rings() -> tuple[Ring, Ring]:
+def two_rings() -> tuple[KeyRing, KeyRing]:
     """Of agents 1 and 2, who are neighbours."""
     one, two, coordinator = new_pair(), new_pair(), new_pair().public
-    return Ring(one, coordinator, {2: two.public}), Ring(two, coordinator, {1: one.public})
+    return KeyRing(one, coordinator, {2: two.public}), KeyRing(two, coordinator, {1: one.public})
 
 
-def welcome(hub: ZmqCarrier, agent: int) -> None:
+def welcome(hub: ZmqTransport, agent: int) -> None:
     eventually(lambda: agent in hub.new_subscribers(), f"agent {agent}'s subscription")
 
 
@@ -218,8 +218,8 @@ def test_both_ends_of_a_carriers_connection(
     """Handshake as the specification has it, and every frame, in both kernels."""
     rings = two_rings() if curve else (None, None)
     with (
-        closing(ZmqCarrier(context, f"tcp://{address}:*", rings[0])) as publisher,
-        closing(ZmqCarrier(other_context, f"tcp://{address}:*", rings[1])) as subscriber,
+        closing(ZmqTransport(context, f"tcp://{address}:*", rings[0])) as publisher,
+        closing(ZmqTransport(other_context, f"tcp://{address}:*", rings[1])) as subscriber,
     ):
         subscriber.connect(2, {1: publisher.endpoint})
         welcome(publisher, 2)
@@ -246,9 +246,9 @@ def test_both_ends_of_a_carriers_connection(
 
 
 def test_a_subscriber_that_came_back_counts_twice(context: WatchedContext) -> None:
-    with closing(ZmqCarrier(context, "tcp://127.0.0.1:*")) as hub:
+    with closing(ZmqTransport(context, "tcp://127.0.0.1:*")) as hub:
         for number in (1, 2):
-            with closing(ZmqCarrier(context, "tcp://127.0.0.1:*")) as agent:
+            with closing(ZmqTransport(context, "tcp://127.0.0.1:*")) as agent:
                 agent.connect(3, {1: hub.endpoint})
                 welcome(hub, 3)  # the subscription with its name is the last that it sends
                 counts = Counts(*hub.kernel_counts()[0][3])
@@ -271,8 +271,8 @@ def test_a_connection_that_was_cut_is_counted_with_the_one_that_followed(
     context: WatchedContext,
 ) -> None:
     with (
-        closing(ZmqCarrier(context, "tcp://127.0.0.1:*")) as publisher,
-        closing(ZmqCarrier(context, "tcp://127.0.0.1:*")) as subscriber,
+        closing(ZmqTransport(context, "tcp://127.0.0.1:*")) as publisher,
+        closing(ZmqTransport(context, "tcp://127.0.0.1:*")) as subscriber,
     ):
         subscriber.connect(2, {1: publisher.endpoint})
         for number in (1, 2):

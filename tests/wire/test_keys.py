@@ -48,7 +48,7 @@ def test_no_key_is_overwritten(tmp_path: Path) -> None:
 def test_a_key_that_others_can_read_is_refused(tmp_path: Path, mode: int) -> None:
     write_pair(tmp_path / "key", new_pair())
     (tmp_path / "key").chmod(mode)
-    with pytest.raises(WireError, match="can be read by others than its owner; say: chmod 600"):
+    with pytest.raises(WireError, match="can be read by others than its owner; run: chmod 600"):
         read_pair(tmp_path / "key")
 
 
@@ -59,7 +59,7 @@ def test_what_is_no_key(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "key"
     path.write_bytes(content)
     path.chmod(0o600)
-    with pytest.raises(WireError, match=r"holds no key|it is no text"):
+    with pytest.raises(WireError, match=r"holds no key|it is not text"):
         read_pair(path)
 
 

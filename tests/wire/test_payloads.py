@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from bench.sizes import top_sizes
 from cpgt.agent.compressors import Compressor, Identity, Quantizer, RandomK, TopK
 from cpgt.wire.errors import ProtocolError, WireError
-from cpgt.wire.messages import encode_data
+from cpgt.wire.frames import build_frame
 from cpgt.wire.payloads import MAX_BITS, decode, encode
 from cpgt.wire.vectors import Dense, Powers, Quantized, Sparse, Vectors
 from tests.wire.examples import FORMS, LARGEST, STYLES, TINIEST, message
@@ -281,7 +281,7 @@ def test_a_whole_message_at_d_10(compressor: Compressor, most: int) -> None:
         for _ in range(300):
             v = rng.standard_normal((2, 10)) * 10.0 ** (spread * rng.uniform(-1, 1, (2, 10)))
             payload = encode(compressor.compress(v, rng.random((2, 10))))
-            assert len(encode_data(127, 65_535, payload)) <= most
+            assert len(build_frame(127, 65_535, payload)) <= most
 
 
 @pytest.mark.parametrize("values", ["float64", "float32", "float16"])
@@ -304,7 +304,7 @@ def test_random_k_sends_a_seed_and_no_positions() -> None:
 def test_the_envelope_takes_at_most_4_bytes(size: int) -> None:
     for sender in (1, 127):
         for round_ in (0, 127, 128, 255, 256, 65_535):
-            assert len(encode_data(sender, round_, bytes(size))) <= size + 4
+            assert len(build_frame(sender, round_, bytes(size))) <= size + 4
 
 
 # --- refusals when sending ------------------------------------------------------------------------

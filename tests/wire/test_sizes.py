@@ -9,9 +9,9 @@ from contextlib import ExitStack, closing
 
 import pytest
 
-from cpgt.wire import carriers
-from cpgt.wire.carriers import ZmqCarrier
+from cpgt.wire import transports
 from cpgt.wire.sizes import zmtp_size
+from cpgt.wire.transports import ZmqTransport
 from tests.wire.conftest import WatchedContext
 from tests.wire.polling import DEADLINE_SECONDS
 
@@ -59,7 +59,9 @@ class CountingProxy:
 class Wire:
     """A publisher and a subscriber with the proxy between them."""
 
-    def __init__(self, publisher: ZmqCarrier, subscriber: ZmqCarrier, proxy: CountingProxy) -> None:
+    def __init__(
+        self, publisher: ZmqTransport, subscriber: ZmqTransport, proxy: CountingProxy
+    ) -> None:
         self._publisher, self._subscriber, self._proxy = publisher, subscriber, proxy
         subscriber.connect(2, {1: proxy.endpoint})
         deadline = time.monotonic() + DEADLINE_SECONDS
@@ -83,11 +85,11 @@ class Wire:
 @pytest.fixture
 def wire(context: WatchedContext, monkeypatch: pytest.MonkeyPatch) -> Iterator[Wire]:
     monkeypatch.setattr(
-        carriers, "POLL_MS", 1
+        transports, "POLL_MS", 1
     )  # the proxy moves nothing while the subscriber waits
     with ExitStack() as stack:
-        publisher = stack.enter_context(closing(ZmqCarrier(context, "tcp://127.0.0.1:*")))
-        subscriber = stack.enter_context(closing(ZmqCarrier(context, "tcp://127.0.0.1:*")))
+        publisher = stack.enter_context(closing(ZmqTransport(context, "tcp://127.0.0.1:*")))
+        subscriber = stack.enter_context(closing(ZmqTransport(context, "tcp://127.0.0.1:*")))
         port = int(publisher.endpoint.rpartition(":")[2])
         proxy = stack.enter_context(closing(CountingProxy(port)))
         yield Wire(publisher, subscriber, proxy)

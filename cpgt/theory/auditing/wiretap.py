@@ -1,7 +1,7 @@
 """Runs of a network in this process, and what an eavesdropper hears of them: frames, and nothing else.
 
-The eavesdropper is one more listener of every agent's carrier. Every agent is made to send each round again,
-as a lost connection makes it do: that must not tell anything new.
+The eavesdropper is one more listener of every agent's transport. Every agent is made to send each
+round again, as a lost connection makes it do: that must not tell anything new.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from cpgt.agent.privacy.randomness import Randomness, seeded_secret
 from cpgt.configuration.network import Network
 from cpgt.runs.in_process import nobody_to_wait_for
 from cpgt.wire.arrays import Floats
-from cpgt.wire.carriers import Carrier, MemoryCarrier
 from cpgt.wire.errors import ProtocolError
-from cpgt.wire.messages import decode_data
+from cpgt.wire.frames import parse_frame
 from cpgt.wire.payloads import decoder
+from cpgt.wire.transports import MemoryTransport, Transport
 
 SPY, CHANNELS = 0, 2
 Part: TypeAlias = tuple[int, Mapping[int, float], Any, Objective, Floats]
 Maker: TypeAlias = Callable[
-    [int, Mapping[int, float], Any, Objective, Floats, Randomness, Carrier], Participant
+    [int, Mapping[int, float], Any, Objective, Floats, Randomness, Transport], Participant
 ]
 
 
@@ -61,10 +61,10 @@ def _one_run(
     network: Network, parts: Sequence[Part], seed: int, trial: int, make: Maker
 ) -> tuple[Floats, Floats]:
     listeners = {part[0]: (*(peer for peer in part[1] if peer != part[0]), SPY) for part in parts}
-    carriers = MemoryCarrier.network({SPY: (), **listeners})
+    transports = MemoryTransport.network({SPY: (), **listeners})
     own_seed = (seed << 32) + trial
     participants = [
-        make(*part, Randomness(seeded_secret(own_seed, part[0])), carriers[part[0]])
+        make(*part, Randomness(seeded_secret(own_seed, part[0])), transports[part[0]])
         for part in parts
     ]
     for k in range(network.rounds):
@@ -74,13 +74,15 @@ def _one_run(
                 participant.send_again()  # this round and the one before
         for participant in participants:
             participant.collect(nobody_to_wait_for)
-    return _decoded(carriers[SPY], parts[0][3].dimension, len(parts), network.rounds)
+    return _decoded(transports[SPY], parts[0][3].dimension, len(parts), network.rounds)
 
 
-def _decoded(spy: MemoryCarrier, dimension: int, agents: int, rounds: int) -> tuple[Floats, Floats]:
+def _decoded(
+    spy: MemoryTransport, dimension: int, agents: int, rounds: int
+) -> tuple[Floats, Floats]:
     payloads: dict[tuple[int, int], list[bytes]] = {}
     while (frame := spy.receive()) is not None:
-        sender, round_, payload = decode_data(frame)
+        sender, round_, payload = parse_frame(frame)
         payloads.setdefault((sender, round_), []).append(payload)
     order = [(agent, k) for agent in range(1, agents + 1) for k in range(rounds)]
     first, last = ([payloads[key][i] for key in order] for i in (0, -1))

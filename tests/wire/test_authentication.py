@@ -10,10 +10,10 @@ import pytest
 import zmq
 
 from cpgt.wire.addresses import parse
-from cpgt.wire.carriers import NAME_PREFIX, ZmqCarrier
 from cpgt.wire.control import ControlClient, ControlServer
-from cpgt.wire.keys import KeyPair, Ring, new_pair
+from cpgt.wire.keys import KeyPair, KeyRing, new_pair
 from cpgt.wire.messages import Hello, Stop
+from cpgt.wire.transports import NAME_PREFIX, ZmqTransport
 from tests.system.tap import Tap
 from tests.wire.conftest import WatchedContext
 from tests.wire.polling import eventually
@@ -27,22 +27,22 @@ def keys() -> dict[str, KeyPair]:
     return {name: new_pair() for name in ("coordinator", "1", "2", "3", "stranger")}
 
 
-def ring(keys: dict[str, KeyPair], name: str, *agents: int) -> Ring:
-    return Ring(
+def ring(keys: dict[str, KeyPair], name: str, *agents: int) -> KeyRing:
+    return KeyRing(
         keys[name], keys["coordinator"].public, {agent: keys[str(agent)].public for agent in agents}
     )
 
 
 @pytest.fixture
-def publisher(context: WatchedContext, keys: dict[str, KeyPair]) -> Iterator[ZmqCarrier]:
+def publisher(context: WatchedContext, keys: dict[str, KeyPair]) -> Iterator[ZmqTransport]:
     """Agent 1, whose only neighbour is agent 2."""
-    with closing(ZmqCarrier(context, LOCAL, ring(keys, "1", 2))) as carrier:
-        yield carrier
+    with closing(ZmqTransport(context, LOCAL, ring(keys, "1", 2))) as transport:
+        yield transport
 
 
 @pytest.fixture
 def subscribe(
-    other_context: WatchedContext, publisher: ZmqCarrier
+    other_context: WatchedContext, publisher: ZmqTransport
 ) -> Iterator[Callable[..., object]]:
     """Ask for agent 1's frames, in the name of agent 2, from a stranger's address."""
     made = []
@@ -65,31 +65,31 @@ def subscribe(
         asker.close()
 
 
-def told_of(carrier: ZmqCarrier | ControlServer, words: str) -> None:
+def wait_for_refusal(transport: ZmqTransport | ControlServer, words: str) -> None:
     lines: list[str] = []
 
-    def said() -> bool:
-        lines.extend(carrier.turned_away())
-        return any(f"turned away {STRANGER}: {words}" in line for line in lines)
+    def refused() -> bool:
+        lines.extend(transport.new_refusals())
+        return any(f"refused connection from {STRANGER}: {words}" in line for line in lines)
 
-    eventually(said, f"somebody to be turned away: {words}")
+    eventually(refused, f"a refusal: {words}")
 
 
 def test_a_neighbour_is_let_in_and_known_by_its_key(
-    publisher: ZmqCarrier, keys: dict[str, KeyPair], other_context: WatchedContext
+    publisher: ZmqTransport, keys: dict[str, KeyPair], other_context: WatchedContext
 ) -> None:
-    with closing(ZmqCarrier(other_context, LOCAL, ring(keys, "2", 1))) as neighbour:
+    with closing(ZmqTransport(other_context, LOCAL, ring(keys, "2", 1))) as neighbour:
         neighbour.connect(77, {1: publisher.endpoint})  # it may call itself what it likes
         eventually(lambda: publisher.new_subscribers() == [2], "agent 2")
         publisher.publish(b"frame")
         eventually(lambda: neighbour.receive() == b"frame", "the frame")
-    assert publisher.turned_away() == []
+    assert publisher.new_refusals() == []
 
 
 @pytest.mark.parametrize(
     ("who", "words"),
     [
-        (None, "it showed no key"),
+        (None, "no key"),
         ("stranger", "its key is not on the list"),
         ("3", "its key is not on the list"),
         ("coordinator", "its key is not on the list"),
@@ -97,30 +97,30 @@ def test_a_neighbour_is_let_in_and_known_by_its_key(
     ],
 )
 def test_nobody_else_hears_a_frame(
-    publisher: ZmqCarrier,
+    publisher: ZmqTransport,
     subscribe: Callable[..., zmq.Socket[bytes]],
     keys: dict[str, KeyPair],
     who: str | None,
     words: str,
 ) -> None:
     asker = subscribe(keys[who] if who else None, keys["1"].public)
-    told_of(publisher, words)
+    wait_for_refusal(publisher, words)
     assert publisher.new_subscribers() == []
     publisher.publish(b"frame")
     assert not asker.poll(200)
 
 
 def test_one_that_takes_us_for_somebody_else(
-    publisher: ZmqCarrier, subscribe: Callable[..., zmq.Socket[bytes]], keys: dict[str, KeyPair]
+    publisher: ZmqTransport, subscribe: Callable[..., zmq.Socket[bytes]], keys: dict[str, KeyPair]
 ) -> None:
     """A neighbour's own key, but another server's: what it says cannot even be read here."""
     asker = subscribe(keys["2"], keys["3"].public)
-    told_of(publisher, "it showed no key")
+    wait_for_refusal(publisher, "no key")
     assert not asker.poll(100)
 
 
 def test_garbage_and_silence_and_many_of_both(
-    publisher: ZmqCarrier, keys: dict[str, KeyPair], other_context: WatchedContext
+    publisher: ZmqTransport, keys: dict[str, KeyPair], other_context: WatchedContext
 ) -> None:
     address = ("127.0.0.1", int(parse(publisher.endpoint).port))
     crowd = [socket.create_connection(address, source_address=(STRANGER, 0)) for _ in range(200)]
@@ -128,8 +128,8 @@ def test_garbage_and_silence_and_many_of_both(
         for number, one in enumerate(crowd):
             if number % 4:
                 one.sendall(bytes(range(256)) * number)
-        told_of(publisher, "it showed no key")
-        with closing(ZmqCarrier(other_context, LOCAL, ring(keys, "2", 1))) as neighbour:
+        wait_for_refusal(publisher, "no key")
+        with closing(ZmqTransport(other_context, LOCAL, ring(keys, "2", 1))) as neighbour:
             neighbour.connect(2, {1: publisher.endpoint})
             eventually(lambda: publisher.new_subscribers() == [2], "agent 2, among all of them")
             publisher.publish(b"frame")
@@ -139,7 +139,7 @@ def test_garbage_and_silence_and_many_of_both(
             one.close()
 
 
-def test_a_flood_is_a_few_lines(publisher: ZmqCarrier) -> None:
+def test_a_flood_is_a_few_lines(publisher: ZmqTransport) -> None:
     address = ("127.0.0.1", int(parse(publisher.endpoint).port))
     lines: list[str] = []
     for _ in range(100):
@@ -147,18 +147,18 @@ def test_a_flood_is_a_few_lines(publisher: ZmqCarrier) -> None:
             one.sendall(b"GET / HTTP/1.1\r\n\r\n" * 10)
             with suppress(ConnectionError):
                 one.recv(100)
-        lines += publisher.turned_away()
-    eventually(lambda: bool(lines or publisher.turned_away()), "a line")
+        lines += publisher.new_refusals()
+    eventually(lambda: bool(lines or publisher.new_refusals()), "a line")
     assert len(lines) <= 20, lines
 
 
 def test_a_recorded_conversation_is_worth_nothing(
-    publisher: ZmqCarrier, keys: dict[str, KeyPair], other_context: WatchedContext
+    publisher: ZmqTransport, keys: dict[str, KeyPair], other_context: WatchedContext
 ) -> None:
     port = int(parse(publisher.endpoint).port)
     with (
         closing(Tap(port)) as tap,
-        closing(ZmqCarrier(other_context, LOCAL, ring(keys, "2", 1))) as neighbour,
+        closing(ZmqTransport(other_context, LOCAL, ring(keys, "2", 1))) as neighbour,
     ):
         neighbour.connect(2, {1: f"tcp://127.0.0.1:{tap.port}"})
         eventually(lambda: publisher.new_subscribers() == [2], "agent 2, through the tap")
@@ -167,14 +167,14 @@ def test_a_recorded_conversation_is_worth_nothing(
         replay.settimeout(10)
         replay.sendall(said)
         answer = b"".join(iter(lambda: replay.recv(4096), b""))
-    told_of(publisher, "it showed no key")
+    wait_for_refusal(publisher, "no key")
     assert publisher.new_subscribers() == []
     assert len(answer) <= 64 + 170 + 20, (
         "a greeting, a WELCOME and an ERROR, and nothing that was published"
     )
 
 
-# --- the coordinator's gate -----------------------------------------------------------------------
+# --- the coordinator      -----------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -209,14 +209,14 @@ def test_the_coordinator_hears_nobody_else(
             outsider.set(zmq.CURVE_SERVERKEY, keys["coordinator"].public.encode())
         outsider.connect(endpoint)
         outsider.send(b"let me in")
-        told_of(server, "its key is not on the list" if who else "it showed no key")
+        wait_for_refusal(server, "its key is not on the list" if who else "no key")
         assert server.receive(100) is None
 
 
 def test_nothing_is_said_to_a_false_coordinator(
     context: WatchedContext, other_context: WatchedContext, keys: dict[str, KeyPair]
 ) -> None:
-    false = Ring(keys["stranger"], keys["stranger"].public, {1: keys["1"].public})
+    false = KeyRing(keys["stranger"], keys["stranger"].public, {1: keys["1"].public})
     with (
         closing(ControlServer(context, LOCAL, false)) as impostor,
         closing(ControlClient(other_context, impostor.endpoint, ring(keys, "1"))) as client,
