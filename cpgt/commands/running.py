@@ -148,11 +148,11 @@ def agent(
     seed: int | None, observe: bool, **claims: Any,
 ) -> None:  # fmt: skip
     """Be agent NUMBER of a network: hold the private data, talk to the coordinator and to neighbours."""
-    from cpgt.agent.connect import ConnectSettings
     from cpgt.agent.privacy.budget import Claims
     from cpgt.agent.privacy.randomness import Randomness, seeded_secret
     from cpgt.agent.privacy.secret import new_secret
-    from cpgt.agent.process import AgentSettings, run_agent
+    from cpgt.agent.process import run_agent
+    from cpgt.agent.settings import AgentSettings, ConnectSettings
     from cpgt.process.signals import raise_interrupts
 
     if network is None and (key or claims["epsilon"] is not None):
@@ -184,7 +184,7 @@ def agent(
         run_agent(
             AgentSettings(
                 agent=number,
-                doors=ConnectSettings(coordinator, bind, advertise, ring, plain, patience),
+                connect=ConnectSettings(coordinator, bind, advertise, ring, plain, patience),
                 randomness=Randomness(
                     new_secret(folder) if seed is None else seeded_secret(seed, number)
                 ),
