@@ -1,85 +1,69 @@
-"""How an agent finds the coordinator, and where it can be found itself: all before the first word is said."""
+"""Opens an agent's sockets: finds the coordinator, and the address that neighbours connect to."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import zmq
 
 from cpgt.agent.errors import InputError
-from cpgt.wire.addresses import ANY_PORT, Endpoint, check_plain, on_loopback, parse, route_to
+from cpgt.agent.settings import ConnectSettings
+from cpgt.wire.addresses import ANY_PORT, Endpoint, check_plain, parse, route_to
 from cpgt.wire.control import ControlClient
 from cpgt.wire.errors import WireError
-from cpgt.wire.keys import KeyRing
 from cpgt.wire.transports import ZmqTransport
 
 RETRY_SECONDS = 0.5
 
 
-@dataclass(frozen=True)
-class ConnectSettings:
-    """Addresses, and the keys that go with them."""
-
-    coordinator: str
-    bind: str | None = None  # where to listen for neighbours
-    advertise: str | None = None  # where they find it, if that is somewhere else
-    ring: KeyRing | None = None
-    plain: bool = False  # the owner accepts that all can be read on the way
-    patience: float = 30.0  # how long to wait for a first word of the coordinator
-
-    @property
-    def on_this_machine(self) -> bool:
-        """Whether the coordinator is here, and so everybody else, too."""
-        try:
-            return on_loopback(parse(self.coordinator))
-        except WireError:
-            return False  # what is wrong with it is said when doors are opened
-
-
-class Opened(NamedTuple):
+class Connections(NamedTuple):
     transport: ZmqTransport
     control: ControlClient
-    advertised: str
+    advertised: str  # the endpoint that neighbours connect to
 
 
 def open_connections(
-    context: zmq.Context[zmq.Socket[bytes]], doors: ConnectSettings, notify: Callable[[str], None]
-) -> Opened:
-    """Both sockets, and the endpoint that neighbours are told. Raises InputError."""
+    context: zmq.Context[zmq.Socket[bytes]],
+    settings: ConnectSettings,
+    notify: Callable[[str], None],
+) -> Connections:
+    """Raises InputError where an address cannot be used."""
     try:
-        coordinator = parse(doors.coordinator)
-        local = _local_address(coordinator, doors.patience, notify)
-        wanted = parse(doors.bind) if doors.bind else Endpoint(local, ANY_PORT)
-        for endpoint in (coordinator, wanted):
-            check_plain(endpoint, secured=doors.ring is not None, accepted=doors.plain)
-        transport = ZmqTransport(context, str(wanted), doors.ring)
+        coordinator, ring = parse(settings.coordinator), settings.ring
+        local = _local_address(coordinator, settings.patience, notify)
+        listen = parse(settings.bind) if settings.bind else Endpoint(local, ANY_PORT)
+        for endpoint in (coordinator, listen):
+            check_plain(endpoint, secured=ring is not None, accepted=settings.accept_plaintext)
+        transport = ZmqTransport(context, str(listen), ring)
         try:
-            advertised = _advertised(parse(transport.endpoint), doors.advertise, local)
-            return Opened(
-                transport, ControlClient(context, str(coordinator), doors.ring), advertised
-            )
+            advertised = _advertised(parse(transport.endpoint), settings.advertise, local)
+            control = ControlClient(context, str(coordinator), ring)
         except WireError:
             transport.close()
             raise
     except WireError as error:
         raise InputError(str(error)) from None
+    return Connections(transport, control, advertised)
 
 
 def _local_address(coordinator: Endpoint, patience: float, notify: Callable[[str], None]) -> str:
-    """This machine's address on the way to the coordinator, whose name may not be known yet."""
-    deadline, told = time.monotonic() + patience, False
+    """This machine's address on the route to the coordinator.
+
+    Retries for `patience` seconds: where containers start together, the coordinator's name may not
+    resolve yet.
+    """
+    deadline, notified = time.monotonic() + patience, False
     while True:
         try:
             return route_to(coordinator)
         except WireError as error:
             if time.monotonic() > deadline:
                 raise WireError(f"--coordinator: {error}; tried for {patience:g} s") from None
-            if not told:
+            if not notified:
                 notify(f"{error}; trying for {patience:g} s")
-            told = True
+            notified = True
         time.sleep(RETRY_SECONDS)
 
 

@@ -1,4 +1,4 @@
-"""What makes an agent leave, each with the exit code of its process."""
+"""Errors that end an agent, each with the exit code of its process."""
 
 from cpgt.process import exit_codes
 
@@ -7,47 +7,47 @@ class AgentError(Exception):
     exit_code = exit_codes.FAILED
 
     @property
-    def told(self) -> str:
-        """What the others are told of it."""
+    def public_message(self) -> str:
+        """The message that the other agents and the coordinator receive."""
         return str(self)
 
 
 class InputError(AgentError, ValueError):
-    """What the agent was given (data, objective, parameters) cannot be used."""
+    """The agent's input (data, objective, parameters) cannot be used."""
 
     exit_code = exit_codes.BAD_INPUT
 
 
 class DataError(InputError):
-    """The private data cannot be used. What is wrong with it is for its owner's eyes."""
+    """The private data cannot be used. The message may quote it, so only the owner reads it."""
 
     what = "data"
 
     @property
-    def told(self) -> str:
+    def public_message(self) -> str:
         return f"its {self.what} cannot be used; its own log says why"
 
 
 class CodeError(DataError):
-    """An objective of the owner's own cannot be used. Its words may be made of data, too."""
+    """The owner's objective cannot be used. Its error messages may quote data, too."""
 
     what = "objective"
 
 
 class FolderError(DataError):
-    """A file of the agent's own cannot be written. Where it is, is nobody else's business."""
+    """The agent cannot write a file. The path is private."""
 
     what = "folder"
 
 
 class PeerError(AgentError):
-    """A neighbour or the coordinator is silent, unreachable, refuses, or says what it must not."""
+    """A neighbour or the coordinator is silent, unreachable, refuses, or breaks the protocol."""
 
     exit_code = exit_codes.PEER_FAILED
 
 
 class BudgetError(AgentError):
-    """Another round would spend more privacy than there is."""
+    """Another round would spend more privacy than the budget allows."""
 
     exit_code = exit_codes.OUT_OF_BUDGET
 

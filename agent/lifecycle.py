@@ -1,6 +1,6 @@
-"""The life of an agent as one table: (phase, event) -> (next phase, what to do). No sockets here.
+"""The life of an agent as one table: (phase, trigger) -> (next phase, actions). No sockets here.
 
-An event that the table does not list for a phase is an error of whoever caused it.
+A pair that is missing from the table is a protocol error.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from cpgt.wire.messages import Control, Grant, Plan, Stop, Tally
 
 
 class Phase(Enum):
-    JOINING = auto()  # Hello is said; the plan comes when all agents are there
-    CONNECTING = auto()  # the plan is here; neighbours find each other
+    JOINING = auto()  # Hello is sent; the plan comes once all agents have joined
+    CONNECTING = auto()  # has the plan; neighbours subscribe to each other
     WAITING = auto()  # ready; no rounds granted
     PLAYING = auto()  # in the granted rounds
-    FINISHING = auto()  # all rounds played; stays so that neighbours can get everything
+    FINISHING = auto()  # all rounds played; stays so that neighbours receive every frame
     GONE = auto()
 
 
@@ -31,34 +31,34 @@ class Trigger(Enum):
     STOPPED = auto()
 
 
-class Act(Enum):
+class Action(Enum):
     PREPARE = auto()
-    SAY_READY = auto()
-    SAY_REPORT = auto()
-    SAY_FINISHED = auto()
+    SEND_READY = auto()
+    SEND_REPORT = auto()
+    SEND_FINISHED = auto()
 
 
-TABLE: dict[tuple[Phase, Trigger], tuple[Phase, tuple[Act, ...]]] = {
-    (Phase.JOINING, Trigger.PLANNED): (Phase.CONNECTING, (Act.PREPARE,)),
+_LAST_MESSAGES = (Action.SEND_REPORT, Action.SEND_FINISHED)
+
+TABLE: dict[tuple[Phase, Trigger], tuple[Phase, tuple[Action, ...]]] = {
+    (Phase.JOINING, Trigger.PLANNED): (Phase.CONNECTING, (Action.PREPARE,)),
     (Phase.JOINING, Trigger.STOPPED): (Phase.GONE, ()),
-    (Phase.CONNECTING, Trigger.CONNECTED): (Phase.WAITING, (Act.SAY_READY,)),
+    (Phase.CONNECTING, Trigger.CONNECTED): (Phase.WAITING, (Action.SEND_READY,)),
     (Phase.CONNECTING, Trigger.STOPPED): (Phase.GONE, ()),
     (Phase.WAITING, Trigger.GRANTED): (Phase.PLAYING, ()),
-    (Phase.WAITING, Trigger.STOPPED): (Phase.GONE, (Act.SAY_REPORT, Act.SAY_FINISHED)),
+    (Phase.WAITING, Trigger.STOPPED): (Phase.GONE, _LAST_MESSAGES),
     (Phase.PLAYING, Trigger.GRANTED): (Phase.PLAYING, ()),
-    (Phase.PLAYING, Trigger.WINDOW_PLAYED): (Phase.PLAYING, (Act.SAY_REPORT,)),
+    (Phase.PLAYING, Trigger.WINDOW_PLAYED): (Phase.PLAYING, (Action.SEND_REPORT,)),
     (Phase.PLAYING, Trigger.GRANT_USED_UP): (Phase.WAITING, ()),
-    (Phase.PLAYING, Trigger.COMPLETED): (Phase.FINISHING, (Act.SAY_FINISHED,)),
-    (Phase.PLAYING, Trigger.STOPPED): (Phase.GONE, (Act.SAY_REPORT, Act.SAY_FINISHED)),
-    (Phase.FINISHING, Trigger.GRANTED): (
-        Phase.FINISHING,
-        (),
-    ),  # the coordinator repeats its last grant
-    (Phase.FINISHING, Trigger.TALLY_ASKED): (Phase.FINISHING, (Act.SAY_REPORT,)),
+    (Phase.PLAYING, Trigger.COMPLETED): (Phase.FINISHING, (Action.SEND_FINISHED,)),
+    (Phase.PLAYING, Trigger.STOPPED): (Phase.GONE, _LAST_MESSAGES),
+    # The coordinator repeats its last grant.
+    (Phase.FINISHING, Trigger.GRANTED): (Phase.FINISHING, ()),
+    (Phase.FINISHING, Trigger.TALLY_ASKED): (Phase.FINISHING, (Action.SEND_REPORT,)),
     (Phase.FINISHING, Trigger.STOPPED): (Phase.GONE, ()),
 }
 
-_CAUSES: dict[type[Control], Trigger] = {
+_TRIGGERS: dict[type[Control], Trigger] = {
     Plan: Trigger.PLANNED,
     Grant: Trigger.GRANTED,
     Tally: Trigger.TALLY_ASKED,
@@ -66,18 +66,21 @@ _CAUSES: dict[type[Control], Trigger] = {
 }
 
 
-def step(phase: Phase, event: Trigger) -> tuple[Phase, tuple[Act, ...]]:
+def step(phase: Phase, trigger: Trigger) -> tuple[Phase, tuple[Action, ...]]:
     try:
-        return TABLE[phase, event]
+        return TABLE[phase, trigger]
     except KeyError:
         raise PeerError(
-            f"protocol: {event.name.lower()} came while this agent was {phase.name.lower()}"
+            f"protocol: unexpected trigger '{trigger.name.lower()}' "
+            f"while this agent was {phase.name.lower()}"
         ) from None
 
 
-def event_of(message: Control) -> Trigger:
-    """What a message of the coordinator means for the life cycle."""
+def trigger_of(message: Control) -> Trigger:
+    """What a message of the coordinator triggers."""
     try:
-        return _CAUSES[type(message)]
+        return _TRIGGERS[type(message)]
     except KeyError:
-        raise PeerError(f"protocol: the coordinator sent {type(message).__name__}") from None
+        raise PeerError(
+            f"protocol: the coordinator sent {type(message).__name__}, which only agents send"
+        ) from None

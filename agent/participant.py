@@ -69,7 +69,7 @@ class Participant:
         self.meter = Meter(received=dict.fromkeys(self._neighbours, 0))
         mixing = algorithm.mixing(weights[agent], [weights[peer] for peer in self._neighbours])
         self.core: Core = make_core(algorithm, objective, x, mixing, randomness)
-        self._algorithm, self._carrier, self._recorder = algorithm, transport, recorder
+        self._algorithm, self._transport, self._recorder = algorithm, transport, recorder
         self._received: dict[int, bytes] = {}  # payloads of this round, by sender
         self._early: dict[int, bytes] = {}  # payloads of the next round
         self._sent: deque[tuple[bytes, bytes]] = deque(maxlen=RETAINED)  # payload, frame
@@ -113,14 +113,14 @@ class Participant:
         self.meter.message.append(len(frame))
         self._sent.append((payload, frame))
         # Last, because it wakes ZeroMQ's thread, which may preempt this one.
-        self._carrier.publish(frame)
+        self._transport.publish(frame)
 
     def collect(self, idle: Callable[[], None]) -> None:
         """Wait for every neighbour's message of this round, then step.
 
         `idle` is called whenever no frame has arrived for a while.
         """
-        received, receive, degree = self._received, self._carrier.receive, len(self._neighbours)
+        received, receive, degree = self._received, self._transport.receive, len(self._neighbours)
         while len(received) < degree:
             frame = receive()
             if frame is None:
@@ -149,7 +149,7 @@ class Participant:
     def send_again(self) -> None:
         """Publish the rounds that a neighbour may have missed while it had to reconnect."""
         for _, frame in self._sent:
-            self._carrier.publish(frame)
+            self._transport.publish(frame)
             self.meter.resent.append(len(frame))
 
     def _step(self) -> None:

@@ -212,13 +212,13 @@ def factory(data):
 def test_errors_of_user_code_are_not_reported(make_module: MakeModule, text: str) -> None:
     with pytest.raises(CodeError, match="patient 4711") as caught:
         build_objective(f"{make_module(text)}:factory", {}, {})
-    assert caught.value.told == "its objective cannot be used; its own log says why"
+    assert caught.value.public_message == "its objective cannot be used; its own log says why"
 
 
 def test_errors_in_public_options_are_reported() -> None:
     with pytest.raises(InputError) as caught:
         build_objective("ridge", {"l2": -1.0}, {})
-    assert caught.value.told == "objective.l2 must be positive, not -1.0"
+    assert caught.value.public_message == "objective.l2 must be positive, not -1.0"
 
 
 def test_code_that_cannot_be_imported_is_named(make_module: MakeModule) -> None:

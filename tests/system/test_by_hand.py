@@ -165,7 +165,7 @@ def test_a_coordinator_of_another_version_is_named(cpgt: Commands) -> None:
 def test_an_unreachable_coordinator_is_named_after_the_patience(cpgt: Commands) -> None:
     done = cpgt.run("agent", "1", "--coordinator", "tcp://127.0.0.1:9", "--patience", "0.5")
     assert done.returncode == 3
-    assert "no word from the coordinator at tcp://127.0.0.1:9" in one_error_line(done)
+    assert "no message from the coordinator at tcp://127.0.0.1:9" in one_error_line(done)
 
 
 @pytest.mark.parametrize(

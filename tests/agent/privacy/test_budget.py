@@ -124,7 +124,7 @@ def test_a_smoothness_below_that_of_the_objective() -> None:
         DataError, match=r"smoothness 0.8 is too small: the gradient has L = 0.9"
     ) as caught:
         opened(replace(CLAIMS, smoothness=0.8))
-    assert caught.value.told == "its data cannot be used; its own log says why", (
+    assert caught.value.public_message == "its data cannot be used; its own log says why", (
         "L is not for others"
     )
 
@@ -137,7 +137,7 @@ def test_a_gradient_that_is_rounded_more_than_is_claimed() -> None:
         opened(replace(CLAIMS, magnitude=10.0, rounding=0.99 * own / 10))
     enough = float(str(caught.value).split()[-1])
     opened(replace(CLAIMS, magnitude=10.0, rounding=enough))
-    assert caught.value.told == "its data cannot be used; its own log says why"
+    assert caught.value.public_message == "its data cannot be used; its own log says why"
     # this objective has no bound to check the claim against
     opened(replace(CLAIMS, smoothness=0.5, rounding=1e-300), Unknown())
 
@@ -335,7 +335,7 @@ def test_the_log_of_another_run_is_not_overwritten(tmp_path: Path) -> None:
     (tmp_path / "epsilon.csv").write_text("mine")
     with pytest.raises(InputError, match="cannot write") as caught:
         PrivacyLog(tmp_path, opened(CLAIMS))
-    assert caught.value.told == "its folder cannot be used; its own log says why", (
+    assert caught.value.public_message == "its folder cannot be used; its own log says why", (
         "not where that is"
     )
     assert (tmp_path / "epsilon.csv").read_text() == "mine"

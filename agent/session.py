@@ -1,0 +1,329 @@
+"""The rules of an agent in one run, without sockets, clocks and files.
+
+The caller reports each event with its time and executes the returned instructions in order. When
+the rules end the run, they raise an AgentError instead. Frames between neighbours do not pass
+through here: the caller plays rounds with `participant`, between `begin_round` and
+`rounds_played`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection
+from typing import NamedTuple, TypeAlias
+
+from cpgt.agent.errors import AgentError, InputError, PeerError
+from cpgt.agent.lifecycle import Action, Phase, Trigger, step, trigger_of
+from cpgt.agent.objectives import is_code
+from cpgt.agent.participant import Participant
+from cpgt.agent.privacy.account import Epsilon
+from cpgt.agent.privacy.budget import Spending
+from cpgt.agent.settings import AgentSettings
+from cpgt.process.exit_codes import FAILED, INTERRUPTED
+from cpgt.process.timing import (
+    NEIGHBOUR_GRACE_SECONDS,
+    NOTICE_SECONDS,
+    PULSE_SECONDS,
+    WINDOWS_GRANTED,
+)
+from cpgt.process.wait_notices import WaitNotices, name_agents
+from cpgt.wire.messages import (
+    Control,
+    Failed,
+    Finished,
+    Grant,
+    Notice,
+    Plan,
+    Ready,
+    Refused,
+    Report,
+    Spent,
+    Status,
+    Stop,
+    Tally,
+    Waiting,
+)
+
+# An agent announces the end of its budget this many windows ahead. That is more than is granted
+# before it has reported, so an honest coordinator never grants a round beyond the budget.
+LOOK_AHEAD_WINDOWS = WINDOWS_GRANTED + 1
+KernelCounts: TypeAlias = Callable[[], tuple[dict[int, list[int]], dict[int, list[int]]]]
+
+
+class Prepare(NamedTuple):
+    """Build what the plan asks for, pass it to `Session.prepared`, and connect to the neighbours."""
+
+    plan: Plan
+
+
+class Send(NamedTuple):
+    """Send a message to the coordinator."""
+
+    message: Control
+
+
+class Log(NamedTuple):
+    """Show a line to the owner."""
+
+    text: str
+
+
+class RecordSpent(NamedTuple):
+    """Write to the privacy log: epsilon after each round from `first` on."""
+
+    first: int
+    epsilons: list[Epsilon]
+
+
+Instruction: TypeAlias = Prepare | Send | Log | RecordSpent
+
+
+class Session:
+    def __init__(self, settings: AgentSettings, now: float) -> None:
+        self.phase = Phase.JOINING
+        self.plan: Plan | None = None
+        self.grant = Grant(1, False)
+        self.participant: Participant | None = None
+        self.spending: Spending | None = None
+        self.stop_reason = ""
+        self._settings = settings
+        self._last_sent = self._last_received = self._planned = self._round_began = now
+        self._answered = False  # the coordinator has sent at least one message
+        self._all_delivered = False  # every agent has every frame
+        self._coordinator_silent = False
+        self._subscribers: set[int] = set()
+        self._last_text = ""
+        self._notices = WaitNotices()
+
+    @property
+    def round(self) -> int:
+        return self.participant.round if self.participant else 0
+
+    @property
+    def _missing(self) -> list[int]:
+        """Neighbours that have not subscribed yet."""
+        return sorted(set(self.plan.endpoints if self.plan else ()) - self._subscribers)
+
+    def prepared(
+        self, participant: Participant, spending: Spending | None, kernel_counts: KernelCounts
+    ) -> None:
+        self.participant, self.spending = participant, spending
+        self._bounded = spending if spending and spending.magnitude is not None else None
+        self._kernel_counts = kernel_counts
+
+    # --- events -----------------------------------------------------------------------------------
+
+    def received(self, message: Control, now: float) -> list[Instruction]:
+        """The coordinator sent a message."""
+        self._last_received = now
+        self._answered = True
+        match message:
+            case Refused(reason):
+                raise InputError(f"refused by the coordinator: {reason}")
+            case Waiting(missing):
+                return self._log_change(f"waiting for {name_agents(missing)}" if missing else "")
+            case Notice(text):
+                return self._log_change(text)
+            case Plan():
+                self.plan = message
+            case Grant():
+                self.grant = message
+            case Stop(reason):
+                self.stop_reason = reason
+            case Tally():
+                self._all_delivered = True
+        return self._advance(trigger_of(message), now)
+
+    def subscribed(self, agents: Collection[int]) -> list[Instruction]:
+        """Neighbours subscribed to this agent's frames. A second time means a reconnect."""
+        again = self._subscribers.intersection(agents)
+        self._subscribers.update(agents)
+        if not again or not self.participant or self._all_delivered:
+            return []
+        self.participant.send_again()
+        text = f"{name_agents(sorted(again))} reconnected; sending the last rounds again"
+        return self._log_change(text)
+
+    def tick(self, now: float) -> list[Instruction]:
+        """Time has passed: send what is due, and check deadlines. Call it several times a second."""
+        instructions: list[Instruction] = []
+        if self.phase is Phase.CONNECTING and not self._missing:
+            instructions += self._advance(Trigger.CONNECTED, now)
+        if self.pulse_due(now) and self._answered:
+            playing = self.participant if self.phase is Phase.PLAYING else None
+            status = Status(self.round, playing.waiting_for if playing else [])
+            instructions.append(self._send(status, now))
+        return instructions + self._check_deadlines(now)
+
+    def pulse_due(self, now: float) -> bool:
+        return now - self._last_sent > PULSE_SECONDS
+
+    def play_until(self) -> int:
+        """Rounds below this one may be played now: up to the end of the window, grant or budget."""
+        assert self.plan
+        window, until = self.plan.window, self.grant.until
+        allowed = self.spending.affordable(until) if self.spending else until
+        return min(allowed, (self.round // window + 1) * window)
+
+    def begin_round(self, now: float) -> list[Instruction]:
+        """Call it before each message to the neighbours is sent."""
+        assert self.participant
+        self._round_began = now
+        if self._bounded:
+            self._bounded.check_magnitude(self.participant.core.values)
+        return self._log_waiting({}, now) if self._notices.text else []
+
+    def no_frame(self, now: float) -> list[Instruction]:
+        """This round waits for neighbours, and no frame has come for POLL_MS."""
+        assert self.participant and self.plan
+        waited, missing = now - self._round_began, self.participant.waiting_for
+        if waited > self.plan.patience + NEIGHBOUR_GRACE_SECONDS:
+            raise PeerError(
+                f"{name_agents(missing)} sent nothing for round {self.round} in {waited:.0f} s"
+            )
+        if waited <= NOTICE_SECONDS:
+            return []
+        return self._log_waiting(dict.fromkeys(missing, self._round_began), now)
+
+    def rounds_played(self, now: float) -> list[Instruction]:
+        """The rounds below `play_until` are played."""
+        assert self.participant and self.plan
+        instructions = self._log_waiting({}, now)
+        last = self.grant.last and self.round == self.grant.until
+        # The meter is empty when these rounds were reported by the previous call.
+        if self.participant.meter.payload and (last or self.round % self.plan.window == 0):
+            self.participant.check()
+            return instructions + self._advance(Trigger.WINDOW_PLAYED, now)
+        if self.round < self.play_until():
+            return instructions  # a longer grant has arrived since
+        if self.spending and self.round < self.grant.until:
+            raise self.spending.refusal()
+        trigger = Trigger.COMPLETED if self.grant.last else Trigger.GRANT_USED_UP
+        return instructions + self._advance(trigger, now)
+
+    def leaving(self) -> list[Instruction]:
+        """The agent leaves, in whatever way: account for the rounds sent since the last report."""
+        return [self._take_spent()] if self.spending else []
+
+    # --- deadlines and notices --------------------------------------------------------------------
+
+    def _check_deadlines(self, now: float) -> list[Instruction]:
+        silence, connect = now - self._last_received, self._settings.connect
+        if self.plan is None:
+            if silence > connect.patience:
+                keys = ", and are the keys those of the network file" if connect.ring else ""
+                raise PeerError(
+                    f"no message from the coordinator at {connect.coordinator} for {silence:.0f} s; "
+                    f"is it running, is the address right{keys}?"
+                )
+            return []
+        if silence > self.plan.patience + NEIGHBOUR_GRACE_SECONDS:
+            raise PeerError(
+                f"the coordinator at {connect.coordinator} has been silent for {silence:.0f} s"
+            )
+        if self.phase is Phase.CONNECTING and now - self._planned > self.plan.patience:
+            raise PeerError(
+                f"{name_agents(self._missing)} did not connect within {self.plan.patience:.0f} s"
+            )
+        if self._coordinator_silent is (silence > NOTICE_SECONDS):
+            return []
+        self._coordinator_silent = not self._coordinator_silent
+        silent = f"silent (for {silence:.0f} s); waiting for it"
+        return [Log(f"the coordinator is {silent if self._coordinator_silent else 'back'}")]
+
+    def _log_waiting(self, since: dict[int, float], now: float) -> list[Instruction]:
+        text = self._notices.look(since, f", round {self.round}", now)
+        return [Log(text)] if text else []
+
+    def _log_change(self, text: str) -> list[Instruction]:
+        """The coordinator repeats its messages; the owner reads each text once."""
+        changed, self._last_text = text != self._last_text, text
+        return [Log(text)] if text and changed else []
+
+    # --- actions ----------------------------------------------------------------------------------
+
+    def _advance(self, trigger: Trigger, now: float) -> list[Instruction]:
+        self.phase, actions = step(self.phase, trigger)
+        return [instruction for action in actions for instruction in self._perform(action, now)]
+
+    def _perform(self, action: Action, now: float) -> list[Instruction]:
+        match action:
+            case Action.PREPARE:
+                return [self._accept_plan(now)]
+            case Action.SEND_READY:
+                return [*self._spent(now), self._ready(now)]
+            case Action.SEND_REPORT:
+                return self._report(now)
+            case Action.SEND_FINISHED:
+                return [self._finished(now)]
+
+    def _send(self, message: Control, now: float) -> Send:
+        self._last_sent = now
+        return Send(message)
+
+    def _accept_plan(self, now: float) -> Prepare:
+        assert self.plan
+        self._planned = now
+        if self._settings.agreement:
+            self._settings.agreement.check(self.plan)
+        kind = self.plan.parameters.get("objective", {}).get("kind", "")
+        if is_code(kind) and kind != self._settings.trusted_code:
+            raise InputError(
+                f"the network asks to run the code {kind!r}; "
+                f"if you trust it, start with --objective {kind}"
+            )
+        return Prepare(self.plan)
+
+    def _ready(self, now: float) -> Send:
+        assert self.participant
+        dimension = len(self.participant.core.reference)
+        return self._send(Ready(dimension, self._settings.not_private), now)
+
+    def _report(self, now: float) -> list[Instruction]:
+        assert self.participant
+        meter, change = self.participant.meter, self.participant.change
+        spent = self._spent(now) if meter.payload else []  # no round, nothing spent
+        report = Report(
+            meter.first, meter.payload, meter.message, meter.received, meter.resent, change,
+            *self._kernel_counts(),
+        )  # fmt: skip
+        self.participant.meter = meter.next_window()
+        return [*spent, self._send(report, now)]
+
+    def _spent(self, now: float) -> list[Instruction]:
+        """Record what was spent. Send it where it is public, and the end of the budget in time."""
+        if not (self.spending and self.plan):
+            return []
+        spending = self.spending
+        spending.affordable(
+            min(self.round + LOOK_AHEAD_WINDOWS * self.plan.window, self.plan.rounds)
+        )
+        record = self._take_spent()
+        public = [e.sound for e in record.epsilons if math.isfinite(e.sound)]
+        if not spending.public:
+            public = []
+        if not public and spending.limit is None:
+            return [record]
+        spent = Spent(record.first, public, spending.budget, spending.limit)
+        return [record, self._send(spent, now)]
+
+    def _take_spent(self) -> RecordSpent:
+        """Take the rounds sent, not those completed: privacy is spent by sending."""
+        assert self.participant and self.spending
+        first, meter = self.spending.rounds, self.participant.meter
+        return RecordSpent(first, self.spending.spend_until(meter.first + len(meter.message)))
+
+    def _finished(self, now: float) -> Send:
+        assert self.participant
+        reference = self.participant.core.reference.astype("<f8").tobytes()
+        return self._send(Finished(self.round, reference), now)
+
+
+def failure(error: BaseException, round_: int) -> Failed:
+    """What the other agents learn when this one fails: nothing that depends on private data."""
+    if isinstance(error, AgentError):
+        return Failed(error.public_message, error.exit_code, round_)
+    if isinstance(error, KeyboardInterrupt):
+        return Failed("interrupted", INTERRUPTED, round_)
+    # A bug of ours or of the owner's objective. Even the error's type may depend on data.
+    return Failed("an unexpected error; its own log says more", FAILED, round_)
