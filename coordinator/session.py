@@ -24,9 +24,9 @@ from cpgt.coordinator.events import (
     Send,
     Tick,
 )
-from cpgt.coordinator.wait_notices import WaitNotices
 from cpgt.process.exit_codes import BAD_INPUT, INTERRUPTED, PEER_FAILED
 from cpgt.process.timing import NOTICE_SECONDS, PULSE_SECONDS, WINDOWS_GRANTED
+from cpgt.process.wait_notices import WaitNotices
 from cpgt.wire.messages import (
     Control,
     Failed,

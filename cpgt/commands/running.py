@@ -149,11 +149,11 @@ def agent(
 ) -> None:  # fmt: skip
     """Be agent NUMBER of a network: hold the private data, talk to the coordinator and to neighbours."""
     from cpgt.agent.connect import ConnectSettings
-    from cpgt.agent.interrupts import interrupts
     from cpgt.agent.privacy.budget import Claims
     from cpgt.agent.privacy.randomness import Randomness, seeded_secret
     from cpgt.agent.privacy.secret import new_secret
     from cpgt.agent.process import AgentSettings, run_agent
+    from cpgt.process.signals import raise_interrupts
 
     if network is None and (key or claims["epsilon"] is not None):
         why = (
@@ -180,7 +180,7 @@ def agent(
         notify("NOT PRIVATE: states are observed; x, y and noise are written to a file")
     if str(Path.cwd()) not in sys.path:
         sys.path.insert(0, str(Path.cwd()))  # where a MODULE:FACTORY of the user's own would be
-    with interrupts() as check_interrupts:
+    with raise_interrupts() as check_interrupts:
         run_agent(
             AgentSettings(
                 agent=number,

@@ -18,6 +18,7 @@ from cpgt.agent.algorithms import ALGORITHMS
 from cpgt.agent.objectives import build_objective, is_code, smoothness_of
 from cpgt.configuration.data import make_data, write_data
 from cpgt.configuration.network import Network
+from cpgt.process.signals import handle_signals
 from cpgt.wire.messages import OBSERVED, SEEDED
 
 CPGT = (sys.executable, "-m", "cpgt")
@@ -130,14 +131,11 @@ def run_coordinator(
     def pass_on(_number: int, _frame: FrameType | None) -> None:
         process.send_signal(signal.SIGINT)
 
-    before = {number: signal.signal(number, pass_on) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
-        code = process.wait()
+        with handle_signals(pass_on):
+            return process.wait()
     finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
         _sweep(process.pid)
-    return code
 
 
 def _fair_threads(network: Network) -> dict[str, str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-import signal
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
@@ -13,6 +12,8 @@ from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+
+from cpgt.process.signals import end_on_interrupt
 
 LIBRARIES = ("OPENBLAS", "OMP", "MKL")
 
@@ -74,9 +75,8 @@ def _pool() -> Iterator[ProcessPoolExecutor]:
     os.environ.update(dict.fromkeys(names, "1"))
     try:
         context = multiprocessing.get_context("spawn")
-        # Ctrl-C reaches workers too; they end without a word, and the parent says what there is to say
-        silent = (signal.signal, (signal.SIGINT, signal.SIG_DFL))
-        with ProcessPoolExecutor(os.cpu_count(), context, *silent) as pool:
+        # Ctrl-C reaches workers too: they end silently, and the parent reports
+        with ProcessPoolExecutor(os.cpu_count(), context, end_on_interrupt) as pool:
             yield pool
     finally:
         for name, value in before.items():
