@@ -1,4 +1,4 @@
-"""What the commands `cpgt coordinator` and `cpgt run` do, from an empty folder to the table at the end."""
+"""`cpgt run`: a network on this machine, and what only the holder of all files can compute."""
 
 from __future__ import annotations
 
@@ -19,80 +19,13 @@ from cpgt.configuration.network import (
     PrivacySection,
     StopSection,
 )
-from cpgt.coordinator.epsilon_log import EpsilonLog
 from cpgt.coordinator.errors import RunError
-from cpgt.coordinator.server import Hooks, ListenAddress, coordinate
-from cpgt.coordinator.session import SessionSettings
-from cpgt.coordinator.supervisor import Supervisor
-from cpgt.coordinator.traffic_log import TrafficLog
-from cpgt.results.summary import (
-    compare,
-    observed_residual,
-    read_summary,
-    show,
-    summarise,
-    write_summary,
-)
-from cpgt.runs import endpoint_file
-from cpgt.runs.display import Display
-from cpgt.runs.launch import Experiment, agent_commands, agent_folder, run_coordinator
+from cpgt.results.summary import compare, observed_residual, read_summary, show, write_summary
+from cpgt.runs.experiment import Experiment
+from cpgt.runs.folder import agent_folder
+from cpgt.runs.launch import run_coordinator
 
 TWIN_ROUNDS = 500  # enough to measure what an uncompressed round costs
-
-
-def coordinate_here(
-    network: Network,
-    door: ListenAddress,
-    out: Path,
-    wait: float,
-    launch: bool,
-    experiment: Experiment,
-    console: Console,
-) -> int:
-    """Coordinate one run in this process; leaves bytes.csv, network.toml, summary.json. The exit code."""
-    settings = SessionSettings(
-        weights={agent: network.topology.row(agent) for agent in network.agents},
-        parameters={agent: network.parameters(agent) for agent in network.agents},
-        rounds=network.rounds,
-        window=network.window,
-        patience=network.patience,
-        gather_seconds=wait,
-        stop_change=network.stop.change,
-        supervised=launch,
-    )
-    not_private = experiment.reasons(network)
-    out.mkdir(parents=True, exist_ok=True)
-    ledger = TrafficLog(out / "bytes.csv", network.neighbours, curve=door.ring is not None)
-    with Display(console, console.quiet) as display:
-
-        def listening(endpoint: str, supervisor: Supervisor) -> None:
-            (out / "network.toml").write_text(network.to_toml(), encoding="utf-8")
-            for reason in not_private:
-                display.note(f"NOT PRIVATE: {reason}")
-            if launch:
-                commands = agent_commands(network, endpoint, out, experiment)
-                supervisor.start(commands, {a: agent_folder(out, a) / "log.txt" for a in commands})
-            else:
-                endpoint_file.publish(out, endpoint)
-                display.note(f"listening on {endpoint}")
-
-        notify = (
-            (lambda _text: None) if launch else display.note
-        )  # our own agents' arrival is no news
-        hooks = Hooks(notify, display.update, listening, EpsilonLog(out / "epsilon.csv").record)
-        try:
-            session = coordinate(settings, door, ledger, hooks)
-        finally:
-            endpoint_file.withdraw(out)
-    not_private += experiment.told(
-        {agent: member.not_private for agent, member in session.members.items()}
-    )
-    write_summary(summarise(network, session, ledger, not_private), out)
-    if session.failure:
-        raise RunError(session.failure.reason, session.failure.exit_code)
-    if not launch:
-        show(read_summary(out) or {}, out, Console(quiet=console.quiet))
-    return 0
 
 
 def run_here(
@@ -104,16 +37,16 @@ def run_here(
     search: Path,
     comparing: bool,
 ) -> int:
-    """`cpgt run`: all processes on this machine, then what only the holder of all files can compute."""
-    code = run_coordinator(network, out, experiment, quiet=console.quiet, path=search)
-    summary = take_stock(network, out, experiment)
+    """Run all processes on this machine, then complete and show the summary. The exit code."""
+    code = run_coordinator(network, out, experiment, quiet=console.quiet, search=search)
+    summary = complete_summary(network, out, experiment)
     if code < 0:
         killer = signal.Signals(-code).name
         raise RunError(
             f"the coordinator was killed by {killer}; what it had written is in {out}", 1
         )
     if summary is None:
-        return code  # it has said why
+        return code  # the coordinator has reported the reason
     compressed = (
         network.compressor.kind != "identity" or ALGORITHMS[network.algorithm.kind].quantizes
     )
@@ -126,10 +59,10 @@ def run_here(
     return code
 
 
-def take_stock(network: Network, out: Path, experiment: Experiment) -> dict[str, Any] | None:
-    """The summary of a run that has ended, with what the files of all agents tell besides."""
+def complete_summary(network: Network, out: Path, experiment: Experiment) -> dict[str, Any] | None:
+    """The summary of a run that has ended, with the residual that the agents' files give."""
     for agent in network.agents:
-        pack(agent_folder(out, agent))  # of an agent that was killed
+        pack(agent_folder(out, agent))  # an agent that was killed has not packed its trace
     summary = read_summary(out)
     if summary and experiment.observe and summary["rounds"]:
         summary["residual"]["observed"] = _observed(network, out)
@@ -149,8 +82,8 @@ def _observed(network: Network, out: Path) -> dict[str, float | None] | None:
 def _measure_twin(
     network: Network, dimension: int, out: Path, search: Path
 ) -> dict[str, object] | None:
-    """Run a network that sends as many vectors uncompressed, over real sockets. Its objectives are zero and
-    its noise is its own, so that it touches no data and spends no privacy."""
+    """Run a network that sends as many vectors uncompressed, over real sockets. Its objectives are
+    zero and its noise is independent, so it touches no data and spends no privacy."""
     alone = network.algorithm_of(1).channels == 1
     twin = network.model_copy(
         update={
@@ -168,6 +101,6 @@ def _measure_twin(
         }
     )
     out.mkdir()
-    if run_coordinator(twin, out, Experiment(), quiet=True, path=search):
+    if run_coordinator(twin, out, Experiment(), quiet=True, search=search):
         return None
     return read_summary(out)
