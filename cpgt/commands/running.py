@@ -6,7 +6,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
@@ -87,7 +87,7 @@ def coordinator(
     address = ListenAddress(bind, ring_of(model, None, key) if key else None, plain)
     folder = out or options.new_folder(out, model.name)
     experiment = Experiment(seed, observe)
-    agents = None
+    agents: Mapping[int, Sequence[str]] | None = None
     if commands is not None:
         agents = {int(number): command for number, command in json.load(commands).items()}
     elif launch:

@@ -17,7 +17,7 @@ from cpgt.coordinator.traffic_log import TrafficLog
 from cpgt.results.summary import read_summary, show, summarise, write_summary
 from cpgt.runs.display import Display
 from cpgt.runs.experiment import Experiment
-from cpgt.runs.folder import ENDPOINT, agent_folder, publish_endpoint, withdraw_endpoint
+from cpgt.runs.folder import agent_folder, publish_endpoint, with_endpoint, withdraw_endpoint
 
 
 def coordinate_here(
@@ -57,7 +57,7 @@ def coordinate_here(
                 display.note(f"listening on {endpoint}")
             else:
                 logs = {agent: agent_folder(out, agent) / "log.txt" for agent in commands}
-                supervisor.start(_with_endpoint(commands, endpoint), logs)
+                supervisor.start(with_endpoint(commands, endpoint), logs)
 
         # agents that were started here arrive as expected: nothing to report
         notify = display.note if commands is None else _ignore
@@ -74,15 +74,6 @@ def coordinate_here(
         raise RunError(session.failure.reason, session.failure.exit_code)
     if commands is None:
         show(read_summary(out) or {}, out, Console(quiet=console.quiet))
-
-
-def _with_endpoint(
-    commands: Mapping[int, Sequence[str]], endpoint: str
-) -> dict[int, Sequence[str]]:
-    return {
-        agent: [endpoint if word == ENDPOINT else word for word in command]
-        for agent, command in commands.items()
-    }
 
 
 def _ignore(_text: str) -> None:

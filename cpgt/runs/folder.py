@@ -1,8 +1,9 @@
-"""Names inside the folder of a run, and how agents learn there where their coordinator listens."""
+"""The folder of a run, and how agents learn the address of their coordinator."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from cpgt.coordinator.errors import RunError
@@ -15,6 +16,14 @@ LOOK_SECONDS = 0.1
 
 def agent_folder(out: Path, agent: int) -> Path:
     return out / "agents" / str(agent)
+
+
+def with_endpoint(commands: Mapping[int, Sequence[str]], endpoint: str) -> dict[int, list[str]]:
+    """The agents' commands with the endpoint filled in."""
+    return {
+        agent: [endpoint if word == ENDPOINT else word for word in command]
+        for agent, command in commands.items()
+    }
 
 
 def publish_endpoint(folder: Path, endpoint: str) -> None:

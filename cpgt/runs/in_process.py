@@ -18,7 +18,8 @@ from cpgt.agent.participant import Participant
 from cpgt.agent.privacy.budget import Claims, Spending, open_account
 from cpgt.agent.privacy.randomness import Randomness, fresh_secret, seeded_secret
 from cpgt.configuration.data import build_objectives
-from cpgt.configuration.network import Network, load_network
+from cpgt.configuration.loading import load_network
+from cpgt.configuration.network import Network
 from cpgt.process.timing import WINDOWS_GRANTED
 from cpgt.runs.rounds import Part, parts_of, play_round
 from cpgt.wire.arrays import Floats

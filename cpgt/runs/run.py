@@ -11,14 +11,8 @@ from rich.console import Console
 from cpgt.agent.algorithms import ALGORITHMS
 from cpgt.agent.trace import pack
 from cpgt.configuration.data import build_objectives
-from cpgt.configuration.network import (
-    AlgorithmSection,
-    Choice,
-    Network,
-    NoiseSection,
-    PrivacySection,
-    StopSection,
-)
+from cpgt.configuration.network import ALGORITHM, COMPRESSOR, OBJECTIVE, Network
+from cpgt.configuration.schema import NoiseSection, PrivacySection, StopSection
 from cpgt.coordinator.errors import RunError
 from cpgt.results.summary import compare, observed_residual, read_summary, show, write_summary
 from cpgt.runs.experiment import Experiment
@@ -89,10 +83,10 @@ def _measure_twin(
         update={
             "name": f"{network.name}-uncompressed",
             "rounds": min(network.rounds, TWIN_ROUNDS),
-            "algorithm": AlgorithmSection(kind="gradient-descent" if alone else "cpgt", alpha=1.0),
+            "algorithm": ALGORITHM.section("gradient-descent" if alone else "cpgt", alpha=1.0),
             "noise": NoiseSection() if alone else network.noise,
-            "compressor": Choice(kind="identity"),
-            "objective": Choice.model_validate({"kind": "idle", "dimension": dimension}),
+            "compressor": COMPRESSOR.section("identity"),
+            "objective": OBJECTIVE.section("idle", dimension=dimension),
             "data": None,
             "synthetic": None,
             "privacy": PrivacySection(),

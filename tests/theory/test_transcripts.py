@@ -21,7 +21,8 @@ from cpgt.agent.privacy.budget import Claims, make_terms, open_account
 from cpgt.agent.privacy.lattice import BITS
 from cpgt.agent.privacy.randomness import Randomness, seeded_secret
 from cpgt.configuration.data import build_objectives
-from cpgt.configuration.network import Network, load_network
+from cpgt.configuration.loading import load_network
+from cpgt.configuration.network import Network
 from cpgt.runs.rounds import play_round
 from cpgt.theory.adjacency import AdjacencyClaim
 from cpgt.theory.auditing.pair import Shifted, divergence

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import NamedTuple
 
-from cpgt.configuration.network import Network, parse_network
+from cpgt.configuration.loading import parse_network
+from cpgt.configuration.network import Network
 from cpgt.results.summary import read_summary
 from cpgt.results.traffic import LINK
 from cpgt.runs.experiment import Experiment
