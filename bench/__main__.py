@@ -53,8 +53,8 @@ class Usage(NamedTuple):
 
 def measure_usage(parent: int, out: Path) -> Usage:
     """Two readings, once rounds are being played. (Reading costs CPU time: such a run is not timed.)"""
-    ledger = out / "bytes.csv"
-    while not ledger.exists() or ledger.stat().st_size < 1000:
+    traffic_log = out / "bytes.csv"
+    while not traffic_log.exists() or traffic_log.stat().st_size < 1000:
         time.sleep(0.05)
     processes = {p: p.cmdline()[3] for p in psutil.Process(parent).children(recursive=True)}
     readings = []

@@ -26,7 +26,7 @@ PACKAGES = ("cpgt", "numpy", "pyzmq", "msgpack", "cryptography")
 
 
 def summarise(
-    network: Network, session: Session, ledger: TrafficLog, not_private: Sequence[str]
+    network: Network, session: Session, traffic_log: TrafficLog, not_private: Sequence[str]
 ) -> dict[str, Any]:
     """What the coordinator knows: public parameters, public references, bytes."""
     failure = session.failure
@@ -43,11 +43,11 @@ def summarise(
         },
         "agents": len(network.agents),
         "dimension": session.dimension,
-        "rounds": session.round,
+        "rounds": session.members.round,
         "seconds": seconds,
-        "rounds_per_second": session.round / seconds if seconds > 0 else None,
+        "rounds_per_second": session.members.round / seconds if seconds > 0 else None,
         "residual": _public_residual(session),
-        "bytes": traffic(ledger, completed=failure is None),
+        "bytes": traffic(traffic_log, completed=failure is None),
     }
 
 
@@ -59,7 +59,7 @@ def _status(session: Session) -> str:
 
 def _out_of_budget(session: Session) -> str | None:
     """Whose privacy budget has ended the run before all rounds were played, if one has."""
-    return session.shortened if session.round == session.rounds else None
+    return session.shortened if session.members.round == session.grants.rounds else None
 
 
 def _privacy(network: Network, session: Session) -> dict[str, Any]:
@@ -78,11 +78,11 @@ def _privacy(network: Network, session: Session) -> dict[str, Any]:
 def _public_residual(session: Session) -> dict[str, Any]:
     references = [m.finished.reference for _, m in sorted(session.members.items()) if m.finished]
     if not references or not all(references):
-        return {"change": session.change}
+        return {"change": session.grants.change}
     stacked = np.array([np.frombuffer(reference, "<f8") for reference in references])
     mean = stacked.mean(axis=0)
     return {
-        "change": session.change,
+        "change": session.grants.change,
         "disagreement": float(np.linalg.norm(stacked - mean)),
         "public_result": mean.tolist(),
     }

@@ -13,33 +13,33 @@ ALL_LAYERS = (*LAYERS, TCP, LINK)
 HEADINGS = (*LAYERS, TCP, "with headers")
 
 
-def traffic(ledger: TrafficLog, *, completed: bool) -> dict[str, Any]:
+def traffic(traffic_log: TrafficLog, *, completed: bool) -> dict[str, Any]:
     edges = [
         {"sender": sender, "receiver": receiver, **_edge(total)}
-        for (sender, receiver), total in ledger.edges.items()
+        for (sender, receiver), total in traffic_log.edges.items()
     ]
-    rounds = max((total.rounds for total in ledger.edges.values()), default=0)
+    rounds = max((total.rounds for total in traffic_log.edges.values()), default=0)
     totals = {layer: _sum(edge["total"][layer] for edge in edges) for layer in ALL_LAYERS}
     return {
         "total": totals,
         "per_round": _per_round(totals, rounds),
         "edges": edges,
-        "resent": ledger.resent,
-        "encrypted": ledger.curve,
-        "reconciled": not ledger.unreconciled,
-        "kernel": _kernel(ledger, completed),
+        "resent": traffic_log.resent,
+        "encrypted": traffic_log.curve,
+        "reconciled": not traffic_log.unreconciled,
+        "kernel": _kernel(traffic_log, completed),
     }
 
 
-def _kernel(ledger: TrafficLog, completed: bool) -> dict[str, Any]:
-    connections = [total.connection for total in ledger.edges.values()]
+def _kernel(traffic_log: TrafficLog, completed: bool) -> dict[str, Any]:
+    connections = [total.connection for total in traffic_log.edges.values()]
     return {
-        "handshake": publisher_handshake(curve=ledger.curve),
+        "handshake": publisher_handshake(curve=traffic_log.curve),
         "segments": _sum(connection.segments for connection in connections),
         "headers": _sum(connection.headers for connection in connections),
-        "uncheckable": ledger.uncheckable,
+        "uncheckable": traffic_log.uncheckable,
         # when a run is cut off, bytes are on the way while the kernel is asked
-        "miscounted": ledger.miscounted if completed else None,
+        "miscounted": traffic_log.miscounted if completed else None,
     }
 
 

@@ -62,7 +62,7 @@ def coordinate_here(
     )
     not_private = experiment.reasons(network)
     out.mkdir(parents=True, exist_ok=True)
-    ledger = TrafficLog(out / "bytes.csv", network.neighbours, curve=door.ring is not None)
+    traffic_log = TrafficLog(out / "bytes.csv", network.neighbours, curve=door.ring is not None)
     with Display(console, console.quiet) as display:
 
         def listening(endpoint: str, supervisor: Supervisor) -> None:
@@ -81,13 +81,13 @@ def coordinate_here(
         )  # our own agents' arrival is no news
         hooks = Hooks(notify, display.update, listening, EpsilonLog(out / "epsilon.csv").record)
         try:
-            session = coordinate(settings, door, ledger, hooks)
+            session = coordinate(settings, door, traffic_log, hooks)
         finally:
             endpoint_file.withdraw(out)
     not_private += experiment.told(
         {agent: member.not_private for agent, member in session.members.items()}
     )
-    write_summary(summarise(network, session, ledger, not_private), out)
+    write_summary(summarise(network, session, traffic_log, not_private), out)
     if session.failure:
         raise RunError(session.failure.reason, session.failure.exit_code)
     if not launch:

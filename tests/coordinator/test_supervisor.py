@@ -13,7 +13,8 @@ import psutil
 import pytest
 
 from cpgt.coordinator import supervisor as module
-from cpgt.coordinator.supervisor import Exit, Supervisor
+from cpgt.coordinator.events import Exited
+from cpgt.coordinator.supervisor import Supervisor
 from tests.wire.polling import eventually
 
 FOR_EVER = "import signal\nwhile True: signal.pause()"
@@ -50,15 +51,15 @@ class Children:
         }
         self.supervisor.start(commands, {agent: self.log(agent) for agent in programs})
 
-    def exits(self, count: int) -> list[Exit]:
-        found: list[Exit] = []
+    def exits(self, count: int) -> list[Exited]:
+        found: list[Exited] = []
 
         def look() -> bool:
             found.extend(self.supervisor.exits())
             return len(found) >= count
 
         eventually(look, f"{count} exits")
-        return sorted(found)
+        return sorted(found, key=lambda exited: exited.agent)
 
     def ready_pid(self, agent: int) -> int:
         """The child's process id, once it has said that it is ready."""
@@ -97,9 +98,9 @@ def test_exits_are_told_once_with_code_and_last_words(children: Children) -> Non
         }
     )
     assert children.exits(3) == [
-        Exit(1, 0, "last words"),
-        Exit(2, 2, "no such file"),
-        Exit(3, 77, ""),
+        Exited(1, 0, "last words"),
+        Exited(2, 2, "no such file"),
+        Exited(3, 77, ""),
     ]
     assert children.supervisor.exits() == []
 
@@ -107,7 +108,7 @@ def test_exits_are_told_once_with_code_and_last_words(children: Children) -> Non
 def test_those_who_stay_are_not_told(children: Children) -> None:
     children.start({1: READY + FOR_EVER, 2: "pass"})
     children.ready_pid(1)
-    assert children.exits(1) == [Exit(2, 0, "")]
+    assert children.exits(1) == [Exited(2, 0, "")]
     assert children.supervisor.exits() == []
 
 
@@ -115,23 +116,23 @@ def test_a_signal_is_a_negative_code(children: Children) -> None:
     children.start({1: READY + FOR_EVER})
     pid = children.ready_pid(1)
     os.kill(pid, signal.SIGKILL)
-    assert children.exits(1) == [Exit(1, -signal.SIGKILL, f"ready {pid}")]
+    assert children.exits(1) == [Exited(1, -signal.SIGKILL, f"ready {pid}")]
 
 
 def test_the_last_line_of_a_traceback_is_the_last_word(children: Children) -> None:
     children.start({4: "raise ValueError('out of cheese')"})
-    assert children.exits(1) == [Exit(4, 1, "ValueError: out of cheese")]
+    assert children.exits(1) == [Exited(4, 1, "ValueError: out of cheese")]
 
 
 def test_last_words_that_are_not_text(children: Children) -> None:
     children.start({1: r"import sys; sys.stdout.buffer.write(b'caf\xe9\n\n')"})
-    assert children.exits(1) == [Exit(1, 0, "caf\N{REPLACEMENT CHARACTER}")]
+    assert children.exits(1) == [Exited(1, 0, "caf\N{REPLACEMENT CHARACTER}")]
 
 
 def test_nothing_is_known_of_those_that_were_started_elsewhere(children: Children) -> None:
     children.start({1: "print('so long')"})
     children.exits(1)
-    assert (children.supervisor.last_words(1), children.supervisor.last_words(2)) == ("so long", "")
+    assert (children.supervisor.last_line(1), children.supervisor.last_line(2)) == ("so long", "")
 
 
 def test_both_streams_go_to_the_log(children: Children) -> None:
@@ -157,7 +158,7 @@ def typed() -> Iterator[None]:
 @pytest.mark.usefixtures("typed")
 def test_an_agent_does_not_read_what_is_typed_for_the_coordinator(children: Children) -> None:
     children.start({1: "import sys; print(repr(sys.stdin.read()))"})
-    assert children.exits(1) == [Exit(1, 0, "''")]
+    assert children.exits(1) == [Exited(1, 0, "''")]
 
 
 def test_end_lets_children_leave_by_themselves(children: Children) -> None:

@@ -33,13 +33,13 @@ def sizes(
     out, back = 100 * segments // 2, 100 * segments // 2
     sender = Counts(connections, HANDSHAKE + 100 * frame, BACK, 0, out, back, 52 * out)
     receiver = Counts(connections, BACK, HANDSHAKE + 100 * frame, 0, back, out, 52 * back)
-    with TrafficLog(tmp_path / "bytes.csv", {1: (2,), 2: (1,)}) as ledger:
+    with TrafficLog(tmp_path / "bytes.csv", {1: (2,), 2: (1,)}) as traffic_log:
         for agent, peer in ((1, 2), (2, 1)):
             kernel = ({peer: list(sender)}, {peer: list(receiver)}) if agent <= known else ({}, {})
-            ledger.record(
+            traffic_log.record(
                 agent, Report(0, [5] * 100, [MESSAGE] * 100, {peer: 1000}, [], 0.0, *kernel)
             )
-    made = traffic(ledger, completed=completed)
+    made = traffic(traffic_log, completed=completed)
     assert json.loads(json.dumps(made, allow_nan=False))["total"] == made["total"]
     return made
 
@@ -129,8 +129,8 @@ def test_tables_are_shown_with_and_without_counts(tmp_path: Path, known: int) ->
 
 
 def test_one_agent_alone_has_nothing_to_say(tmp_path: Path) -> None:
-    with TrafficLog(tmp_path / "bytes.csv", {1: ()}) as ledger:
-        ledger.record(1, Report(0, [5], [10], {}, [], 0.0, {}, {}))
-    made = traffic(ledger, completed=True)
+    with TrafficLog(tmp_path / "bytes.csv", {1: ()}) as traffic_log:
+        traffic_log.record(1, Report(0, [5], [10], {}, [], 0.0, {}, {}))
+    made = traffic(traffic_log, completed=True)
     assert made["total"] == dict.fromkeys(ALL_LAYERS, 0)
     assert kernel_lines(made) == []

@@ -2,18 +2,18 @@
 
 from cpgt.coordinator.session import Phase
 from cpgt.results.summary import _measured_in
-from cpgt.runs.display import _epsilon
+from cpgt.runs.display import _highest_epsilon
 from cpgt.wire.messages import Spent
 from tests.coordinator.test_session import Run
 
 
 def test_epsilon_of_the_agent_that_spent_most() -> None:
     run = Run().to(Phase.RUNNING)
-    assert _epsilon(run.session) == ""
-    run.hears(2, Spent(0, [0.25, 0.5], None, None))
-    run.hears(3, Spent(0, [0.25], None, None))
-    run.hears(1, Spent(0, [], 1.0, 30))  # one that does not tell
-    assert _epsilon(run.session) == "epsilon 0.5 (agent 2)"
+    assert _highest_epsilon(run.session) == ""
+    run.receives(2, Spent(0, [0.25, 0.5], None, None))
+    run.receives(3, Spent(0, [0.25], None, None))
+    run.receives(1, Spent(0, [], 1.0, 30))  # one that does not tell
+    assert _highest_epsilon(run.session) == "epsilon 0.5 (agent 2)"
 
 
 def test_what_epsilon_was_measured_in() -> None:

@@ -201,12 +201,12 @@ def test_the_whole_command_in_small(tmp_path: Path) -> None:
         "theorems.csv": ",".join(conditions.HEADER),
     }
     assert "NOT PRIVATE" not in headers and "not_private" in (tmp_path / "summary.json").read_text()
-    _bytes_are_those_of_the_ledger(tmp_path)
+    _bytes_are_those_of_the_traffic_log(tmp_path)
 
 
-def _bytes_are_those_of_the_ledger(out: Path) -> None:
-    ledger = (out / "processes" / "paper-c1" / "bytes.csv").read_text().splitlines()[1:]
-    total = sum(int(line.split(",")[5]) for line in ledger if int(line.split(",")[0]) < 100)
+def _bytes_are_those_of_the_traffic_log(out: Path) -> None:
+    traffic_log = (out / "processes" / "paper-c1" / "bytes.csv").read_text().splitlines()[1:]
+    total = sum(int(line.split(",")[5]) for line in traffic_log if int(line.split(",")[0]) < 100)
     rows = [line.split(",") for line in (out / "bytes.csv").read_text().splitlines()]
     assert next(int(row[4]) for row in rows if row[:2] == ["CPGT-C1", "100"]) == total
 
