@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +12,7 @@ from numpy.typing import NDArray
 from cpgt.configuration.network import Network
 from cpgt.coordinator.errors import RunError
 from cpgt.coordinator.traffic_log import LAYERS
-from cpgt.results.summary import read_summary
+from cpgt.results.summary import Summary, read_summary
 from cpgt.runs.launch import Experiment, agent_folder, run_coordinator
 from cpgt.wire.arrays import Floats
 
@@ -25,7 +24,7 @@ class ProcessRun:
     bytes: dict[
         str, NDArray[np.int64]
     ]  # layer -> (K + 1,): what all edges together had carried by then
-    summary: dict[str, Any]
+    summary: Summary
     noise: Floats  # (d,): all noise on y, of all agents and rounds: what moves the limit; (0,) without y
 
     @property
@@ -41,12 +40,12 @@ def run_processes(network: Network, out: Path, seed: int, search: Path | None = 
     )
     summary = read_summary(out)
     if code or summary is None:
-        reason = (summary or {}).get("error") or f"the coordinator ended with code {code}"
+        reason = (summary and summary.error) or f"the coordinator ended with code {code}"
         raise RunError(f"{network.name}: {reason}; see {out}", code if code > 0 else 1)
     return read_run(network, out, summary)
 
 
-def read_run(network: Network, out: Path, summary: dict[str, Any]) -> ProcessRun:
+def read_run(network: Network, out: Path, summary: Summary) -> ProcessRun:
     """Traces are large, and private by nature: they do not stay."""
     states, times, noises = [], [], []
     for agent in network.agents:

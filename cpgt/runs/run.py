@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import signal
 from pathlib import Path
-from typing import Any
 
+from msgspec.structs import replace
 from rich.console import Console
 
 from cpgt.agent.algorithms import ALGORITHMS
@@ -25,11 +25,13 @@ from cpgt.coordinator.server import Hooks, ListenAddress, coordinate
 from cpgt.coordinator.session import SessionSettings
 from cpgt.coordinator.supervisor import Supervisor
 from cpgt.coordinator.traffic_log import TrafficLog
+from cpgt.results.optimum import measure_distances
+from cpgt.results.printing import print_summary
 from cpgt.results.summary import (
+    Distances,
+    Summary,
     compare,
-    observed_residual,
     read_summary,
-    show,
     summarise,
     write_summary,
 )
@@ -87,11 +89,12 @@ def coordinate_here(
     not_private += experiment.told(
         {agent: member.not_private for agent, member in session.members.items()}
     )
-    write_summary(summarise(network, session, traffic_log, not_private), out)
+    summary = summarise(network, session, traffic_log, not_private)
+    write_summary(summary, out)
     if session.failure:
         raise RunError(session.failure.reason, session.failure.exit_code)
     if not launch:
-        show(read_summary(out) or {}, out, Console(quiet=console.quiet))
+        print_summary(summary, out, Console(quiet=console.quiet))
     return 0
 
 
@@ -118,37 +121,38 @@ def run_here(
         network.compressor.kind != "identity" or ALGORITHMS[network.algorithm.kind].quantizes
     )
     if code == 0 and comparing and compressed and len(network.agents) > 1:
-        twin = _measure_twin(network, summary["dimension"], out / "uncompressed", search)
+        twin = _measure_twin(network, summary.dimension, out / "uncompressed", search)
         if twin:
-            summary["uncompressed"] = compare(summary, twin)
+            summary = replace(summary, uncompressed=compare(summary, twin))
     write_summary(summary, out)
-    show(summary, out, console)
+    print_summary(summary, out, console)
     return code
 
 
-def take_stock(network: Network, out: Path, experiment: Experiment) -> dict[str, Any] | None:
+def take_stock(network: Network, out: Path, experiment: Experiment) -> Summary | None:
     """The summary of a run that has ended, with what the files of all agents tell besides."""
     for agent in network.agents:
         pack(agent_folder(out, agent))  # of an agent that was killed
     summary = read_summary(out)
-    if summary and experiment.observe and summary["rounds"]:
-        summary["residual"]["observed"] = _observed(network, out)
+    if summary and experiment.observe and summary.rounds:
+        residual = replace(summary.residual, observed=_observed(network, out))
+        summary = replace(summary, residual=residual)
     return summary
 
 
-def _observed(network: Network, out: Path) -> dict[str, float | None] | None:
+def _observed(network: Network, out: Path) -> Distances | None:
     files = {agent: agent_folder(out, agent) / "data.npz" for agent in network.agents}
     objectives = build_objectives(network, files if network.synthetic else {})
     traces = [agent_folder(out, agent) / "trace.npz" for agent in network.agents]
     try:
-        return observed_residual(objectives, traces, network.algorithm_of(1).limit)
+        return measure_distances(objectives, traces, network.algorithm_of(1).limit)
     except ValueError:
         return None  # no unique optimum to measure from
 
 
 def _measure_twin(
-    network: Network, dimension: int, out: Path, search: Path
-) -> dict[str, object] | None:
+    network: Network, dimension: int | None, out: Path, search: Path
+) -> Summary | None:
     """Run a network that sends as many vectors uncompressed, over real sockets. Its objectives are zero and
     its noise is its own, so that it touches no data and spends no privacy."""
     alone = network.algorithm_of(1).channels == 1
