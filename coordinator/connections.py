@@ -47,7 +47,7 @@ class Connection:
 
     @property
     def checkable(self) -> bool:
-        """Whether both ends counted from the start. The last bytes of a lost connection are unknown."""
+        """Whether both ends counted from the start. After a reconnect, some bytes are unknown."""
         return self._ends is not None and all(end.connections == 1 for end in self._ends)
 
     def differs(self, receiver: int, frame_bytes: int, *, curve: bool) -> bool:

@@ -1,4 +1,4 @@
-"""How a run fails: the reason that all agents are told, and the exit code of the coordinator."""
+"""How a run fails: the reason that is sent to all agents, and the coordinator's exit code."""
 
 from __future__ import annotations
 

@@ -83,8 +83,8 @@ def coordinate(
 
 
 def _add_log_line(session: Session, supervisor: Supervisor) -> None:
-    """Replace what an agent reports by the last line of its log, if it was started here. The log may
-    name files and values of its data, which an agent does not send."""
+    """Replace what an agent reports by the last line of its log, if it was started here. The log
+    may name files and values of its data, which an agent does not send."""
     failure = session.failure
     if failure and failure.reported and failure.agent is not None:
         line = supervisor.last_line(failure.agent)
@@ -126,8 +126,8 @@ def _serve(
 def _wait_until_all_know(
     session: Session, server: ControlServer, notify: Callable[[str], None]
 ) -> None:
-    """Wait until all agents confirm the end. An agent that is cut off at this moment would otherwise
-    wait for a coordinator that no longer exists."""
+    """Wait until all agents confirm the end. Otherwise an agent that is cut off at this moment
+    would wait for a coordinator that no longer exists."""
     failure, patience = session.failure, session.settings.patience
     failed = failure.agent if failure else None
     awaited = [m.connection for agent, m in session.members.items() if agent != failed]

@@ -94,7 +94,8 @@ class Session:
         self.started: float | None = None
         self.ended: float | None = None
         self.dimension: int | None = None
-        self._created = self._pulsed = now
+        self._pulsed = now
+        self._gather_deadline = now + settings.gather_seconds
         self._stop_deadline = float("inf")
         self._out: list[Instruction] = []
 
@@ -288,7 +289,7 @@ class Session:
         silent = next(iter(self.members.silent(self._now - self.settings.patience)), None)
         if silent is not None:
             self._silent(silent)
-        elif self._gathers_too_long:
+        elif self.phase is Phase.GATHERING and self._now > self._gather_deadline:
             names = ", ".join(map(str, self.members.missing))
             within = f"{self.settings.gather_seconds:g} s"
             reason = f"not all agents came within {within}: still missing {names}"
@@ -298,11 +299,6 @@ class Session:
             if self._now - self._pulsed >= PULSE_SECONDS:
                 self._pulsed = self._now
                 self._send_all(self._pulse())
-
-    @property
-    def _gathers_too_long(self) -> bool:
-        waited = self._now - self._created
-        return self.phase is Phase.GATHERING and waited > self.settings.gather_seconds
 
     def _silent(self, agent: int) -> None:
         reason = f"agent {agent} has been silent for {self.settings.patience:g} s"
@@ -331,15 +327,12 @@ class Session:
 
     def _pulse(self) -> Control:
         """The sign of life of this phase."""
-        match self.phase:
-            case Phase.RUNNING:
-                return self.grants.grant
-            case Phase.TALLYING:
-                return Tally()
-            case Phase.PREPARING:
-                return Waiting(self.members.not_ready)
-            case _:
-                return Waiting(self.members.missing)
+        if self.phase is Phase.RUNNING:
+            return self.grants.grant
+        if self.phase is Phase.TALLYING:
+            return Tally()
+        preparing = self.phase is Phase.PREPARING
+        return Waiting(self.members.not_ready if preparing else self.members.missing)
 
     # --- the end ----------------------------------------------------------------------------------
 

@@ -1,5 +1,4 @@
-"""The optimum of the whole problem and the distance to it, for experiments in which one person holds all
-data."""
+"""The optimum of the whole problem and the distance to it, where one person holds all data."""
 
 from __future__ import annotations
 
@@ -17,8 +16,8 @@ from cpgt.wire.arrays import Floats
 
 
 def solve(objectives: Sequence[Objective], noise_sum: Floats | float = 0.0) -> Floats:
-    """The x at which the gradients sum to -noise_sum: the optimum, or the network's limit if `noise_sum`
-    is the sum of all eta_y."""
+    """The x at which the gradients sum to -noise_sum: the optimum, or the network's limit if
+    `noise_sum` is the sum of all eta_y."""
 
     def total(x: Floats) -> Floats:
         gradient: Floats = (

@@ -62,8 +62,8 @@ def _residual_table(residual: Residual) -> Table:
 
 
 def _edge_table(edges: Iterable[EdgeTraffic]) -> Table:
-    """One row for each sender, because all its neighbours get the same frames. The kernel's counts are
-    means over the neighbours."""
+    """One row for each sender, because all its neighbours get the same frames. The kernel's counts
+    are means over the neighbours."""
     table = Table("bytes a round on each edge", *HEADINGS)
     senders: dict[int, list[EdgeTraffic]] = {}
     for edge in edges:

@@ -74,14 +74,10 @@ class Display:
         )
         if not self._console.is_terminal and now - self._last_plain > PLAIN_SECONDS:
             self._last_plain = now
-            parts = (
-                f"round {completed:,} of {rounds:,}",
-                f"{speed} rounds/s",
-                sent,
-                f"residual {residual}",
-                epsilon,
+            text = (
+                f"round {completed:,} of {rounds:,}, {speed} rounds/s, {sent}, residual {residual}"
             )
-            self.note(", ".join(filter(None, parts)))
+            self.note(f"{text}, {epsilon}" if epsilon else text)
 
 
 def _highest_epsilon(session: Session) -> str:

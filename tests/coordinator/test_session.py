@@ -1,4 +1,4 @@
-"""The run as a state machine: plain events in, instructions out. No sockets, no clocks, no processes."""
+"""The session: plain events in, instructions out. No sockets, no clocks, no processes."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def report(first: int, rounds: int, change: float = 1.0) -> Report:
 
 
 class Run:
-    """A session, the clock of whoever drives it, and what it has said."""
+    """A session and its caller's clock."""
 
     def __init__(self, **changes: Any) -> None:
         self.now = 100.0
@@ -98,7 +98,7 @@ class Run:
         return [i for agent in agents for i in self.receives(agent, Hello(agent, endpoint(agent)))]
 
     def ticks(self, seconds: float, alive: Sequence[int] = ()) -> list[Instruction]:
-        """Time passes; these agents say that they are alive just before the tick."""
+        """Time passes; these agents send a sign of life just before the tick."""
         self.now += seconds
         for agent in alive:
             self.receives(agent, Status(0, []))
@@ -141,12 +141,14 @@ class Run:
 
 
 def sent(instructions: list[Instruction]) -> dict[int, list[Control]]:
-    """Agent -> what it was told."""
-    told: dict[int, list[Control]] = {}
+    """Agent -> messages to it."""
+    outgoing: dict[int, list[Control]] = {}
     for instruction in instructions:
         if isinstance(instruction, Send):
-            told.setdefault(int(instruction.connection.split()[-1]), []).append(instruction.message)
-    return told
+            outgoing.setdefault(int(instruction.connection.split()[-1]), []).append(
+                instruction.message
+            )
+    return outgoing
 
 
 def to_all(*messages: Control) -> dict[int, list[Control]]:
@@ -165,10 +167,10 @@ def test_a_run_from_the_first_hello_to_the_end() -> None:
     assert sent(run.hello(2)) == {2: [Waiting([1, 3])]}
     assert sent(run.hello(1)) == {1: [Waiting([3])]}
     assert run.session.members.missing == [3]
-    told = sent(run.hello(3))
+    outgoing = sent(run.hello(3))
     assert run.is_in(Phase.PREPARING)
-    assert told[3][0] == Waiting([])
-    assert {agent: messages[-1] for agent, messages in told.items()} == {
+    assert outgoing[3][0] == Waiting([])
+    assert {agent: messages[-1] for agent, messages in outgoing.items()} == {
         1: Plan(1, {2: endpoint(2)}, WEIGHTS[1], 15, 10, PATIENCE, {"start": "zeros", "agent": 1}),
         2: Plan(
             2,
@@ -206,7 +208,7 @@ def test_a_run_from_the_first_hello_to_the_end() -> None:
     for agent in (2, 1):
         assert run.receives(agent, report(15, 0)) == [Record(agent, report(15, 0))]
     last = run.receives(3, report(15, 0))
-    assert last[0] == Record(3, report(15, 0))  # before anybody is told to leave
+    assert last[0] == Record(3, report(15, 0))  # before the agents are asked to leave
     assert sent(last[1:]) == to_all(Stop(""))
     assert run.is_in(Phase.DONE)
     assert run.session.failure is None
@@ -234,16 +236,16 @@ def test_a_hello_is_noted_with_its_endpoint() -> None:
 def window_by_window(
     run: Run, changes: Callable[[int, int], float] = lambda _agent, _window: 1.0
 ) -> list[Grant]:
-    """Play in lock-step what is granted; every grant, in order, each of which everybody must get."""
+    """Play in lock-step what is granted. Returns all grants, each of which all agents must get."""
     run.hello(*run.agents)
     grants: list[Grant] = []
 
     def note_grants(instructions: list[Instruction]) -> None:
-        told = sent(instructions)
-        if told:
-            assert set(told) == set(run.agents)
-            assert len({tuple(messages) for messages in told.values()}) == 1
-            grants.extend(message for message in told[1] if isinstance(message, Grant))
+        outgoing = sent(instructions)
+        if outgoing:
+            assert set(outgoing) == set(run.agents)
+            assert len({tuple(messages) for messages in outgoing.values()}) == 1
+            grants.extend(message for message in outgoing[1] if isinstance(message, Grant))
 
     for agent in run.agents:
         note_grants(run.receives(agent, Ready(DIMENSION)))
@@ -296,7 +298,7 @@ def test_nothing_is_granted_before_all_have_reported() -> None:
 
 
 def test_the_run_ends_early_when_no_message_is_longer_than_the_tolerance() -> None:
-    """In window 2 the longest is at the tolerance: what is granted by then, 30 rounds, is played."""
+    """In window 2 the longest is at the tolerance: the 30 rounds granted by then are played."""
     run = Run(stop_change=0.5)
     grants = window_by_window(run, lambda agent, window: 0.5 if window == 2 else float(agent))
     assert grants == [Grant(20, False), Grant(30, False), Grant(30, True)]
@@ -308,7 +310,7 @@ def test_one_long_message_is_enough_to_go_on() -> None:
     assert grants[-1] == Grant(45, True)
 
 
-def test_without_a_tolerance_even_silence_goes_on() -> None:
+def test_without_a_tolerance_the_run_does_not_stop_early() -> None:
     assert window_by_window(Run(), lambda _agent, _window: 0.0)[-1] == Grant(45, True)
 
 
@@ -323,24 +325,24 @@ def test_a_window_that_is_not_complete_does_not_stop_the_run() -> None:
 def test_after_the_last_grant_nothing_is_decided_any_more() -> None:
     run = Run(rounds=20, stop_change=0.5).to(Phase.RUNNING)
     assert run.session.grants.grant == Grant(20, True)
-    told = [sent(run.receives(agent, report(0, 10, change=0.0))) for agent in WEIGHTS]
-    assert told == [{}, {}, {}]
+    outgoing = [sent(run.receives(agent, report(0, 10, change=0.0))) for agent in WEIGHTS]
+    assert outgoing == [{}, {}, {}]
     assert run.session.grants.grant == Grant(20, True)
 
 
 class Player:
-    """An agent that plays what it has read to be granted, and reports window by window."""
+    """An agent that plays the rounds that it knows to be granted, and reports window by window."""
 
     def __init__(self, agent: int, changes: list[float]) -> None:
         self.agent = agent
-        self.mail: list[Grant] = []
+        self.inbox: list[Grant] = []
         self.finished = False
         self._changes = iter(changes)
         self._grant = Grant(1, False)  # less than a window: nothing can be reported
         self._played = 0
 
     def _next(self) -> FromAgent | None:
-        """What it can say by the grants that it has read."""
+        """The next message that the grants it has read allow."""
         grant, end = self._grant, self._played + SETTINGS.window
         if grant.last and self._played == grant.until:
             return Finished(self._played, REFERENCE)
@@ -349,13 +351,13 @@ class Player:
         return report(self._played, min(end, grant.until) - self._played)
 
     def can_act(self) -> bool:
-        return not self.finished and (bool(self.mail) or self._next() is not None)
+        return not self.finished and (bool(self.inbox) or self._next() is not None)
 
     def act(self, eager: bool) -> FromAgent | None:
-        """Read a letter, or say the next thing: which one comes first is a matter of timing."""
+        """Read a grant, or send the next message: which one comes first is a matter of timing."""
         message = self._next()
-        if self.mail and (eager or message is None):
-            self._grant = self.mail.pop(0)
+        if self.inbox and (eager or message is None):
+            self._grant = self.inbox.pop(0)
             return None
         if isinstance(message, Report):
             self._played += len(message.message_bytes)
@@ -365,13 +367,13 @@ class Player:
 
 
 def play(run: Run, changes: dict[int, list[float]], timing: random.Random) -> None:
-    """Everybody in an order that `timing` decides, letters arriving whenever it likes."""
+    """All agents play; `timing` decides the order and when grants are read."""
     run.to(Phase.PREPARING)
     players = {agent: Player(agent, changes[agent]) for agent in run.agents}
 
     def deliver(instructions: list[Instruction]) -> None:
         for agent, messages in sent(instructions).items():
-            players[agent].mail += [message for message in messages if isinstance(message, Grant)]
+            players[agent].inbox += [message for message in messages if isinstance(message, Grant)]
 
     for agent in timing.sample(run.agents, len(run.agents)):
         deliver(run.receives(agent, Ready(DIMENSION)))
@@ -383,7 +385,7 @@ def play(run: Run, changes: dict[int, list[float]], timing: random.Random) -> No
 
 
 def last_round(changes: dict[int, list[float]], rounds: int, tolerance: float) -> int:
-    """Worked out from the rule: the first window in which all are short ends the run one window later."""
+    """From the rule: the first window in which all are short ends the run one window later."""
     window = SETTINGS.window
     for number in range(1, rounds // window + 1):
         granted = (number + 1) * window
@@ -441,16 +443,16 @@ def test_an_unknown_number_is_refused(phase: Phase, agent: int) -> None:
 def test_a_second_agent_with_the_same_number_is_refused(phase: Phase) -> None:
     run = Run().to(phase)
     members = dict(run.session.members)
-    told = sent(run.handle(Received(connection(9), Hello(1, "tcp://elsewhere:1"))))
-    [refusal] = told.pop(9)
-    assert told == {}
+    outgoing = sent(run.handle(Received(connection(9), Hello(1, "tcp://elsewhere:1"))))
+    [refusal] = outgoing.pop(9)
+    assert outgoing == {}
     assert isinstance(refusal, Refused)
     assert f"agent 1 is here already, at {endpoint(1)}" in refusal.reason
     assert run.session.members == members
     assert run.is_in(phase)
 
 
-def test_one_that_was_refused_has_nothing_more_to_say() -> None:
+def test_messages_of_a_refused_agent_are_ignored() -> None:
     run = Run().to(Phase.RUNNING)
     run.handle(Received(connection(9), Hello(1, "tcp://elsewhere:1")))
     for message in (Ready(99), report(0, 10), Finished(1, b""), Failed("boo", 3, 0), Status(1, [])):
@@ -462,8 +464,8 @@ def test_one_that_was_refused_has_nothing_more_to_say() -> None:
 def test_one_connection_is_one_agent() -> None:
     run = Run()
     run.hello(1)
-    told = run.handle(Received(connection(1), Hello(2, endpoint(2))))
-    assert isinstance(sent(told)[1][0], Refused)
+    outgoing = run.handle(Received(connection(1), Hello(2, endpoint(2))))
+    assert isinstance(sent(outgoing)[1][0], Refused)
     assert run.session.members.missing == [2, 3]
 
 
@@ -475,11 +477,11 @@ def test_dimensions_that_disagree_name_both_and_the_same_two_in_any_order(
     for agent in order[:2]:
         run.receives(agent, Ready(7 if agent == 3 else 5))
         assert run.is_in(Phase.PREPARING)
-    told = sent(run.receives(order[2], Ready(7 if order[2] == 3 else 5)))
+    outgoing = sent(run.receives(order[2], Ready(7 if order[2] == 3 else 5)))
     assert run.is_in(Phase.DONE)
     assert run.failure.exit_code == BAD_INPUT
     assert "agent 1 has d = 5, agent 3 has d = 7" in run.failure.reason
-    assert told == to_all(Stop(run.failure.reason))
+    assert outgoing == to_all(Stop(run.failure.reason))
 
 
 # --- agents that fail -----------------------------------------------------------------------------
@@ -493,20 +495,20 @@ def test_one_that_fails_while_gathering_may_come_back() -> None:
     assert sent(instructions) == {}
     assert run.is_in(Phase.GATHERING)
     assert run.session.members.missing == [1, 3]
-    told = sent(run.handle(Received(connection(7), Hello(1, "tcp://new:1"))))
-    assert told == {7: [Waiting([3])]}
-    told = sent(run.hello(3))
-    assert isinstance(told[7][0], Plan)
-    assert [plan.endpoints[1] for plan in told[2] if isinstance(plan, Plan)] == ["tcp://new:1"]
+    outgoing = sent(run.handle(Received(connection(7), Hello(1, "tcp://new:1"))))
+    assert outgoing == {7: [Waiting([3])]}
+    outgoing = sent(run.hello(3))
+    assert isinstance(outgoing[7][0], Plan)
+    assert [plan.endpoints[1] for plan in outgoing[2] if isinstance(plan, Plan)] == ["tcp://new:1"]
 
 
 def test_one_that_fails_while_gathering_ends_a_supervised_run() -> None:
     run = Run(supervised=True)
     run.hello(1, 2)
-    told = sent(run.receives(1, Failed("no such file", 2, 0)))
+    outgoing = sent(run.receives(1, Failed("no such file", 2, 0)))
     assert run.is_in(Phase.DONE)
     assert (run.failure.reason, run.failure.exit_code) == ("agent 1: no such file", 2)
-    assert told[2] == [Stop("agent 1: no such file")]
+    assert outgoing[2] == [Stop("agent 1: no such file")]
 
 
 def test_an_agent_that_is_not_private_is_noted() -> None:
@@ -524,16 +526,16 @@ def test_an_agent_that_is_not_private_is_noted() -> None:
 @pytest.mark.parametrize("supervised", [False, True])
 def test_one_that_fails_while_preparing_ends_the_run(supervised: bool) -> None:
     run = Run(supervised=supervised).to(Phase.PREPARING)
-    told = sent(run.receives(2, Failed("A has no rows", 2, 0)))
+    outgoing = sent(run.receives(2, Failed("A has no rows", 2, 0)))
     assert run.is_in(Phase.DONE)
     assert (run.failure.reason, run.failure.exit_code) == ("agent 2: A has no rows", 2)
-    assert told[1] == told[3] == [Stop("agent 2: A has no rows")]
+    assert outgoing[1] == outgoing[3] == [Stop("agent 2: A has no rows")]
 
 
-def test_one_that_fails_in_the_run_stops_all_and_their_last_words_are_waited_for() -> None:
+def test_one_that_fails_in_the_run_stops_all_and_waits_for_their_last_messages() -> None:
     run = Run().to(Phase.RUNNING)
-    told = sent(run.receives(2, Failed("diverged", 4, 12)))
-    assert told[1] == told[3] == [Stop("agent 2: diverged")]
+    outgoing = sent(run.receives(2, Failed("diverged", 4, 12)))
+    assert outgoing[1] == outgoing[3] == [Stop("agent 2: diverged")]
     assert run.is_in(Phase.STOPPING)
     assert run.receives(1, report(0, 7)) == [Record(1, report(0, 7))]
     run.receives(1, Finished(12, REFERENCE))
@@ -568,8 +570,8 @@ def test_the_first_failure_is_the_cause() -> None:
 def test_a_killed_agent_is_named_with_the_signal_and_the_round_its_neighbours_know() -> None:
     run = Run().to(Phase.RUNNING)
     run.receives(1, report(0, 10))
-    told = sent(run.handle(Exited(1, -9, "")))
-    assert told[2] == told[3] == [Stop("agent 1 was killed by SIGKILL")]
+    outgoing = sent(run.handle(Exited(1, -9, "")))
+    assert outgoing[2] == outgoing[3] == [Stop("agent 1 was killed by SIGKILL")]
     assert run.is_in(Phase.STOPPING)
     run.receives(3, Finished(16, REFERENCE))
     run.receives(2, Finished(17, REFERENCE))
@@ -587,7 +589,7 @@ def test_only_neighbours_know_how_far_a_killed_agent_came() -> None:
     assert run.failure.reason == "agent 1 was killed by SIGKILL in round 12"
 
 
-def test_the_round_is_known_from_reports_when_nobody_has_last_words() -> None:
+def test_the_round_is_known_from_reports_if_no_agent_sends_finished() -> None:
     run = Run().to(Phase.RUNNING)
     for agent in WEIGHTS:
         run.receives(agent, report(0, 10))
@@ -610,8 +612,8 @@ def test_a_killed_agent_before_the_run(phase: Phase) -> None:
 def test_one_that_is_killed_before_it_came() -> None:
     run = Run(supervised=True)
     run.hello(1)
-    told = sent(run.handle(Exited(3, -9, "")))
-    assert told == {1: [Stop("agent 3 was killed by SIGKILL")]}
+    outgoing = sent(run.handle(Exited(3, -9, "")))
+    assert outgoing == {1: [Stop("agent 3 was killed by SIGKILL")]}
     assert run.is_in(Phase.DONE)
 
 
@@ -624,14 +626,14 @@ def test_a_signal_without_a_name_of_its_own(number: int) -> None:
     assert "agent 1 was killed by" in run.failure.reason
 
 
-def test_an_exit_code_with_last_words() -> None:
+def test_an_exit_code_with_a_last_line() -> None:
     run = Run(supervised=True).to(Phase.GATHERING)
     run.handle(Exited(2, 2, "data/2.npz: no such file"))
     assert run.is_in(Phase.DONE)
     assert (run.failure.reason, run.failure.exit_code) == ("agent 2: data/2.npz: no such file", 2)
 
 
-def test_an_exit_code_without_a_word() -> None:
+def test_an_exit_code_without_a_log() -> None:
     run = Run(supervised=True).to(Phase.PREPARING)
     run.handle(Exited(2, 77, ""))
     assert (run.failure.reason, run.failure.exit_code) == ("agent 2: left with exit code 77", 77)
@@ -657,7 +659,7 @@ def test_leaving_at_the_end_is_none() -> None:
     assert run.session.failure is None
 
 
-def test_when_all_are_gone_nobody_is_waited_for() -> None:
+def test_when_all_are_gone_the_run_ends_at_once() -> None:
     run = Run(supervised=True).to(Phase.RUNNING)
     run.handle(Exited(1, -9, ""))
     run.handle(Exited(2, 3, "stopped"))
@@ -675,8 +677,8 @@ def test_a_silent_agent_is_named_after_the_patience() -> None:
     run.ticks(PATIENCE / 2, alive=[1, 3])
     run.ticks(PATIENCE / 2, alive=[1, 3])
     assert run.session.failure is None  # exactly the patience is not yet too long
-    told = sent(run.ticks(0.1, alive=[1, 3]))
-    assert told[1] == told[3] == [Stop("agent 2 has been silent for 30 s")]
+    outgoing = sent(run.ticks(0.1, alive=[1, 3]))
+    assert outgoing[1] == outgoing[3] == [Stop("agent 2 has been silent for 30 s")]
     run.receives(1, Finished(8, REFERENCE))
     run.receives(3, Finished(7, REFERENCE))
     assert run.failure.reason == "agent 2 has been silent for 30 s in round 8"
@@ -684,7 +686,7 @@ def test_a_silent_agent_is_named_after_the_patience() -> None:
 
 
 @pytest.mark.parametrize("message", [Status(3, []), report(0, 10)])
-def test_any_word_breaks_the_silence(message: FromAgent) -> None:
+def test_any_message_ends_the_silence(message: FromAgent) -> None:
     run = Run().to(Phase.RUNNING)
     run.ticks(PATIENCE - 1, alive=[1, 3])
     run.receives(2, message)
@@ -716,16 +718,16 @@ def test_silence_while_gathering_ends_a_supervised_run() -> None:
     assert run.failure.reason == "agent 2 has been silent for 30 s"
 
 
-def test_not_everybody_came() -> None:
+def test_not_all_agents_came() -> None:
     run = Run(patience=1000.0)
     run.hello(2)
     run.ticks(60.0)
     assert run.session.failure is None
-    told = sent(run.ticks(0.1))
+    outgoing = sent(run.ticks(0.1))
     assert run.is_in(Phase.DONE)
     assert run.failure.reason == "not all agents came within 60 s: still missing 1, 3"
     assert run.failure.exit_code == PEER_FAILED
-    assert told == {2: [Stop(run.failure.reason)]}
+    assert outgoing == {2: [Stop(run.failure.reason)]}
 
 
 def test_the_gathering_has_no_deadline_once_all_are_here() -> None:
@@ -740,9 +742,9 @@ def test_the_gathering_has_no_deadline_once_all_are_here() -> None:
 @pytest.mark.parametrize("phase", [Phase.GATHERING, Phase.PREPARING])
 def test_an_interruption_before_the_run_ends_it_at_once(phase: Phase) -> None:
     run = Run().to(phase)
-    told = sent(run.handle(Interrupted()))
+    outgoing = sent(run.handle(Interrupted()))
     assert run.is_in(Phase.DONE)
-    assert told == {agent: [Stop("interrupted")] for agent in run.session.members}
+    assert outgoing == {agent: [Stop("interrupted")] for agent in run.session.members}
     assert (run.failure.reason, run.failure.exit_code) == ("interrupted", INTERRUPTED)
 
 
@@ -765,7 +767,7 @@ def test_reports_of_a_stopped_run_grant_nothing() -> None:
     assert run.session.grants.grant == Grant(20, False)
 
 
-def test_the_last_words_are_not_waited_for_for_ever() -> None:
+def test_the_wait_for_last_messages_has_a_deadline() -> None:
     run = Run().to(Phase.RUNNING)
     run.handle(Interrupted())
     run.receives(1, Finished(5, REFERENCE))
@@ -784,8 +786,8 @@ def test_a_second_interruption_changes_nothing() -> None:
 # --- a privacy budget that does not last ----------------------------------------------------------
 
 
-def everybody_plays(run: Run, until: int) -> None:
-    """Everybody plays and reports windows up to this round."""
+def all_play(run: Run, until: int) -> None:
+    """All agents play and report windows up to this round."""
     window = run.session.settings.window
     for first in range(0, until, window):
         for agent in run.agents:
@@ -802,9 +804,9 @@ def test_a_budget_known_from_the_start_makes_the_run_shorter() -> None:
     assert sent(instructions) == {agent: [Notice(text)] for agent in run.agents}
     assert text in notes(instructions)
     for agent in run.agents:
-        told = sent(run.receives(agent, Ready(DIMENSION)))
-    assert told == {agent: [Grant(13, True)] for agent in run.agents}
-    everybody_plays(run, 13)
+        outgoing = sent(run.receives(agent, Ready(DIMENSION)))
+    assert outgoing == {agent: [Grant(13, True)] for agent in run.agents}
+    all_play(run, 13)
     for agent in run.agents:
         run.receives(agent, Finished(13, REFERENCE))
     assert run.is_in(Phase.TALLYING)
@@ -813,11 +815,11 @@ def test_a_budget_known_from_the_start_makes_the_run_shorter() -> None:
 
 
 @pytest.mark.parametrize("limit", [20, 21, 29, 30])
-def test_a_budget_seen_in_time_ends_the_run_in_that_round_for_everybody(limit: int) -> None:
+def test_a_budget_seen_in_time_ends_the_run_in_that_round_for_all(limit: int) -> None:
     run = Run().to(Phase.RUNNING)
     assert run.session.grants.grant == Grant(20, False)
     run.receives(3, Spent(0, [0.5, 0.9], 1.0, limit))
-    everybody_plays(run, 10)
+    all_play(run, 10)
     assert run.session.grants.grant == Grant(limit, True)
     assert (
         run.session.shortened
@@ -839,7 +841,7 @@ def test_a_budget_longer_than_the_run_changes_nothing() -> None:
 
 
 def test_rounds_already_granted_are_not_taken_back() -> None:
-    """Whoever says it so late will have to refuse them itself."""
+    """An agent that reports its limit too late refuses the rounds itself."""
     run = Run().to(Phase.RUNNING)
     run.receives(1, Spent(0, [], 1.0, 19))
     assert run.session.grants.rounds == 45
@@ -859,7 +861,7 @@ def test_what_is_spent_is_recorded() -> None:
 
 
 @pytest.mark.parametrize("phase", [Phase.GATHERING, Phase.PREPARING, Phase.RUNNING, Phase.STOPPING])
-def test_rubbish_from_a_stranger_is_refused_and_the_run_goes_on(phase: Phase) -> None:
+def test_rubbish_from_an_unknown_connection_is_refused(phase: Phase) -> None:
     run = Run().to(phase)
     before = run.session.failure
     instructions = run.handle(Invalid(connection(9), "bytes that are not msgpack"))
@@ -872,8 +874,8 @@ def test_rubbish_from_a_stranger_is_refused_and_the_run_goes_on(phase: Phase) ->
 @pytest.mark.parametrize("phase", [Phase.GATHERING, Phase.PREPARING, Phase.RUNNING])
 def test_rubbish_from_a_member_ends_the_run(phase: Phase) -> None:
     run = Run().to(phase)
-    told = sent(run.handle(Invalid(connection(2), "Hello with 1 fields")))
-    assert told[1] == [Stop("agent 2: Hello with 1 fields")]
+    outgoing = sent(run.handle(Invalid(connection(2), "Hello with 1 fields")))
+    assert outgoing[1] == [Stop("agent 2: Hello with 1 fields")]
     assert (run.failure.reason, run.failure.exit_code) == (
         "agent 2: Hello with 1 fields",
         PEER_FAILED,
@@ -894,7 +896,7 @@ EXPECTED_IN = {
 }
 
 
-def test_the_table_lists_what_may_be_said_when() -> None:
+def test_the_table_lists_the_messages_of_each_phase() -> None:
     assert set(TABLE) == {(phase, kind) for phase, kinds in EXPECTED_IN.items() for kind in kinds}
 
 
@@ -907,11 +909,11 @@ def test_what_the_table_does_not_list_is_an_error_of_the_agent(
     phase: Phase, message: FromAgent
 ) -> None:
     run = Run().to(phase)
-    told = sent(run.receives(2, message))
+    outgoing = sent(run.receives(2, message))
     what, when = type(message).__name__, phase.name.lower()
     assert run.failure.reason == f"agent 2 sent {what} while the run was {when}"
     assert (run.failure.agent, run.failure.exit_code) == (2, PEER_FAILED)
-    assert told[1] == [Stop(run.failure.reason)]
+    assert outgoing[1] == [Stop(run.failure.reason)]
     assert run.is_in(Phase.STOPPING if phase is Phase.RUNNING else Phase.DONE)
 
 
@@ -933,8 +935,8 @@ def test_the_same_report_twice_is_an_error_of_the_agent() -> None:
 
 @pytest.mark.parametrize("rounds", [0, 5, 20, 1000])
 def test_a_report_that_is_not_one_window_is_an_error_of_the_agent(rounds: int) -> None:
-    """20 rounds in windows of 10 are granted. A report of another length would leave its window incomplete
-    for ever, or (an empty one) complete it twice, and nobody would be named."""
+    """20 rounds in windows of 10 are granted. A report of another length would leave its window
+    incomplete forever, or (an empty one) complete it twice, and no agent would be named."""
     run = Run().to(Phase.RUNNING)
     run.receives(2, report(0, rounds))
     assert run.session.failure is not None
@@ -944,11 +946,15 @@ def test_a_report_that_is_not_one_window_is_an_error_of_the_agent(rounds: int) -
 def test_a_window_counts_as_reported_only_when_each_agent_has_reported_it() -> None:
     """Agent 1 reports its window and then nothing, twice: that is not three agents."""
     run = Run().to(Phase.RUNNING)
-    told = [
+    outgoing = [
         sent(run.receives(1, message)) for message in (report(0, 10), report(10, 0), report(10, 0))
     ]
     grants = [
-        m for each in told for messages in each.values() for m in messages if isinstance(m, Grant)
+        m
+        for each in outgoing
+        for messages in each.values()
+        for m in messages
+        if isinstance(m, Grant)
     ]
     assert grants == []
 
@@ -985,9 +991,9 @@ def test_one_that_does_not_tally_is_named() -> None:
     run = Run().to(Phase.TALLYING)
     for agent in (1, 3):
         run.receives(agent, report(45, 0))
-    told = sent(run.ticks(PATIENCE + 0.1, alive=(1, 3)))
+    outgoing = sent(run.ticks(PATIENCE + 0.1, alive=(1, 3)))
     assert run.failure.reason == "agent 2 has been silent for 30 s"
-    assert told[1] == [Stop(run.failure.reason)]
+    assert outgoing[1] == [Stop(run.failure.reason)]
     assert run.is_in(Phase.DONE)
 
 
@@ -1010,9 +1016,7 @@ def test_who_has_not_come_is_named_with_the_time_and_again_now_and_then() -> Non
     assert noted(run.ticks(2)) == ["waiting for agents 1, 3 (for 19 s), 2 (for 2 s)"]
 
 
-def test_a_silent_agent_is_named_before_the_patience_is_over_and_missed_no_more_when_it_is_back() -> (
-    None
-):
+def test_a_silent_agent_is_named_before_the_patience_is_over() -> None:
     run = Run().to(Phase.RUNNING)
     assert noted(run.ticks(2, [1, 2])) == []
     run.receives(2, Status(7, [3]))
@@ -1057,8 +1061,8 @@ def test_slow_rounds_are_no_silence() -> None:
 def test_pulses_while_gathering_say_who_is_missing() -> None:
     run = Run().to(Phase.GATHERING)
     assert sent(run.ticks(PULSE_SECONDS / 2)) == {}
-    told = sent(run.ticks(PULSE_SECONDS / 2))
-    assert told == {1: [Waiting([3])], 2: [Waiting([3])]}
+    outgoing = sent(run.ticks(PULSE_SECONDS / 2))
+    assert outgoing == {1: [Waiting([3])], 2: [Waiting([3])]}
     assert run.ticks(PULSE_SECONDS / 2) == []
 
 
@@ -1117,7 +1121,7 @@ def test_status_tells_how_far_the_slowest_is() -> None:
     ids=str,
 )
 @pytest.mark.parametrize("well", [True, False])
-def test_nothing_is_said_or_changed_after_the_end(event: Event, well: bool) -> None:
+def test_nothing_is_sent_or_changed_after_the_end(event: Event, well: bool) -> None:
     run = Run(rounds=10)
     if well:
         run.to(Phase.TALLYING)

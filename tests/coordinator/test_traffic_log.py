@@ -1,4 +1,4 @@
-"""The traffic log: rows in order, totals that add up, both ends of an edge compared, no overwriting."""
+"""The traffic log: rows in order, totals, both ends of an edge compared, no overwriting."""
 
 from __future__ import annotations
 
@@ -286,7 +286,7 @@ def test_without_counts_the_column_is_empty_and_nothing_is_claimed(path: Path) -
 def counted(
     path: Path, *, sender: Counts, receiver: Counts, resent: list[int] | None = None
 ) -> TrafficLog:
-    """One message of 10 B on each of the two edges; 1 -> 2 counted like this, 2 -> 1 as it should be."""
+    """One message of 10 B on each of the two edges: 1 -> 2 with these counts, 2 -> 1 correct."""
     right = end(HANDSHAKE + 12, BACK), end(BACK, HANDSHAKE + 12)
     with TrafficLog(path, PAIR) as traffic_log:
         traffic_log.record(

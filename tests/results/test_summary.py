@@ -32,7 +32,7 @@ from cpgt.results.traffic import ALL_LAYERS
 from cpgt.wire.messages import Failed, Finished, Ready, Spent
 from tests.coordinator.test_session import DIMENSION, REFERENCE, Run, report
 
-# `cpgt run paper --rounds 50 --observe --seed 1` before the summary had a type; three edges are kept
+# `cpgt run paper --rounds 50 --observe --seed 1` before the summary had a type; with three edges
 EXAMPLE = Path(__file__).parent
 FOURTH_TO_SIXTH = tuple(f".privacy.agents.{agent}" for agent in (4, 5, 6))
 

@@ -25,8 +25,9 @@ def sizes(
     known: int = 2,
     completed: bool = True,
 ) -> Traffic:
-    """Two agents, 100 rounds. Every message took `segments` segments, half of them acknowledgements,
-    and the kernel counted `frame` bytes for it. `known` agents have a kernel that counts."""
+    """Two agents, 100 rounds. Every message took `segments` segments, half of them
+    acknowledgements, and the kernel counted `frame` bytes for it. `known` agents have a kernel that
+    counts."""
     out, back = 100 * segments // 2, 100 * segments // 2
     sender = Counts(connections, HANDSHAKE + 100 * frame, BACK, 0, out, back, 52 * out)
     receiver = Counts(connections, BACK, HANDSHAKE + 100 * frame, 0, back, out, 52 * back)
