@@ -65,7 +65,7 @@ def timed(hosts: Hosts, label: str, network: Network, objectives: Sequence[Objec
         play(hosts, network.model_copy(update={"rounds": rounds}), Path(folder), out)
         summary = read_summary(out)
         assert summary
-        assert not summary["bytes"]["kernel"]["uncheckable"], "slow, but no connection was lost"
+        assert not summary.bytes.kernel.uncheckable, "slow, but no connection was lost"
         run = read_run(network, out, summary)
     distance = np.linalg.norm(run.x - solve(objectives), axis=(1, 2))
     residual = distance / distance[0]

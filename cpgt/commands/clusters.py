@@ -60,11 +60,13 @@ def slurm(
 
 def _wait(job: str, network: Network, folder: Path, experiment: Experiment) -> None:
     """Wait until the job has ended, then show what `cpgt run` shows. Raises if the job failed."""
+    from msgspec.structs import replace
     from rich.console import Console
 
     from cpgt.coordinator.errors import RunError
     from cpgt.deployment.slurm import LOG, cause, wait_for_end
-    from cpgt.results.summary import show, write_summary
+    from cpgt.results.printing import print_summary
+    from cpgt.results.summary import write_summary
     from cpgt.runs.run import complete_summary
 
     try:
@@ -74,14 +76,13 @@ def _wait(job: str, network: Network, folder: Path, experiment: Experiment) -> N
         raise
     summary = complete_summary(network, folder, experiment)
     if summary:
-        summary["not_private"] = experiment.reasons(
-            network
-        )  # its coordinator does not know of seeds
+        # the coordinator of a Slurm job does not get the seeds
+        summary = replace(summary, not_private=experiment.reasons(network))
         write_summary(summary, folder)
-        show(summary, folder, Console())
+        print_summary(summary, folder, Console())
     if ended.exit_code:
         # a coordinator that was only asked to stop does not know the reason
-        why = summary["error"] if summary and summary["status"] == "failed" else cause(folder)
+        why = summary.error if summary and summary.status == "failed" else cause(folder)
         raise RunError(
             f"job {job}: {ended.state.lower()}: {why}; its log: {folder / LOG}", ended.exit_code
         )

@@ -14,7 +14,8 @@ from cpgt.coordinator.server import Hooks, ListenAddress, coordinate
 from cpgt.coordinator.session import SessionSettings
 from cpgt.coordinator.supervisor import Supervisor
 from cpgt.coordinator.traffic_log import TrafficLog
-from cpgt.results.summary import read_summary, show, summarise, write_summary
+from cpgt.results.printing import print_summary
+from cpgt.results.summary import summarise, write_summary
 from cpgt.runs.display import Display
 from cpgt.runs.experiment import Experiment
 from cpgt.runs.folder import agent_folder, publish_endpoint, with_endpoint, withdraw_endpoint
@@ -69,11 +70,12 @@ def coordinate_here(
     not_private += experiment.reported(
         {agent: member.not_private for agent, member in session.members.items()}
     )
-    write_summary(summarise(network, session, traffic_log, not_private), out)
+    summary = summarise(network, session, traffic_log, not_private)
+    write_summary(summary, out)
     if session.failure:
         raise RunError(session.failure.reason, session.failure.exit_code)
     if commands is None:
-        show(read_summary(out) or {}, out, Console(quiet=console.quiet))
+        print_summary(summary, out, Console(quiet=console.quiet))
 
 
 def _ignore(_text: str) -> None:

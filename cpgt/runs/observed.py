@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +12,7 @@ from numpy.typing import NDArray
 from cpgt.configuration.network import Network
 from cpgt.coordinator.errors import RunError
 from cpgt.coordinator.traffic_log import LAYERS
-from cpgt.results.summary import read_summary
+from cpgt.results.summary import Summary, read_summary
 from cpgt.runs.experiment import Experiment
 from cpgt.runs.folder import agent_folder
 from cpgt.runs.launch import run_coordinator
@@ -25,7 +24,7 @@ class ProcessRun:
     x: Floats  # (K + 1, n, d)
     seconds: Floats  # (K + 1,): when the last agent reached x(k), since the first one had x(0)
     bytes: dict[str, NDArray[np.int64]]  # layer -> (K + 1,): sent on all edges before x(k)
-    summary: dict[str, Any]
+    summary: Summary
     noise: Floats  # (d,): the sum of eta_y over agents and rounds; (0,) for algorithms without y
 
     @property
@@ -40,12 +39,12 @@ def run_processes(network: Network, out: Path, seed: int, search: Path | None = 
     code = run_coordinator(network, out, experiment, quiet=True, search=search or Path.cwd())
     summary = read_summary(out)
     if code or summary is None:
-        reason = (summary or {}).get("error") or f"the coordinator ended with code {code}"
+        reason = (summary and summary.error) or f"the coordinator ended with code {code}"
         raise RunError(f"{network.name}: {reason}; see {out}", code if code > 0 else 1)
     return read_run(network, out, summary)
 
 
-def read_run(network: Network, out: Path, summary: dict[str, Any]) -> ProcessRun:
+def read_run(network: Network, out: Path, summary: Summary) -> ProcessRun:
     """Read the files of a run. Deletes the traces, which are large and private."""
     states, times, noises = [], [], []
     for agent in network.agents:

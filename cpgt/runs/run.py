@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import signal
 from pathlib import Path
-from typing import Any
 
+from msgspec.structs import replace
 from rich.console import Console
 
 from cpgt.agent.algorithms import ALGORITHMS
@@ -14,7 +14,8 @@ from cpgt.configuration.data import build_objectives
 from cpgt.configuration.network import ALGORITHM, COMPRESSOR, OBJECTIVE, Network
 from cpgt.configuration.schema import NoiseSection, PrivacySection, StopSection
 from cpgt.coordinator.errors import RunError
-from cpgt.results.summary import compare, observed_residual, read_summary, show, write_summary
+from cpgt.results.printing import print_summary
+from cpgt.results.summary import Distances, Summary, compare, read_summary, write_summary
 from cpgt.runs.experiment import Experiment
 from cpgt.runs.folder import agent_folder
 from cpgt.runs.launch import run_coordinator
@@ -45,37 +46,40 @@ def run_here(
         network.compressor.kind != "identity" or ALGORITHMS[network.algorithm.kind].quantizes
     )
     if code == 0 and comparing and compressed and len(network.agents) > 1:
-        twin = _measure_twin(network, summary["dimension"], out / "uncompressed", search)
+        twin = _measure_twin(network, summary.dimension, out / "uncompressed", search)
         if twin:
-            summary["uncompressed"] = compare(summary, twin)
+            summary = replace(summary, uncompressed=compare(summary, twin))
     write_summary(summary, out)
-    show(summary, out, console)
+    print_summary(summary, out, console)
     return code
 
 
-def complete_summary(network: Network, out: Path, experiment: Experiment) -> dict[str, Any] | None:
+def complete_summary(network: Network, out: Path, experiment: Experiment) -> Summary | None:
     """The summary of a run that has ended, with the residual that the agents' files give."""
     for agent in network.agents:
         pack(agent_folder(out, agent))  # an agent that was killed has not packed its trace
     summary = read_summary(out)
-    if summary and experiment.observe and summary["rounds"]:
-        summary["residual"]["observed"] = _observed(network, out)
+    if summary and experiment.observe and summary.rounds:
+        residual = replace(summary.residual, observed=_observed(network, out))
+        summary = replace(summary, residual=residual)
     return summary
 
 
-def _observed(network: Network, out: Path) -> dict[str, float | None] | None:
+def _observed(network: Network, out: Path) -> Distances | None:
+    from cpgt.results.optimum import measure_distances  # loads scipy
+
     files = {agent: agent_folder(out, agent) / "data.npz" for agent in network.agents}
     objectives = build_objectives(network, files if network.synthetic else {})
     traces = [agent_folder(out, agent) / "trace.npz" for agent in network.agents]
     try:
-        return observed_residual(objectives, traces, network.algorithm_of(1).limit)
+        return measure_distances(objectives, traces, network.algorithm_of(1).limit)
     except ValueError:
         return None  # no unique optimum to measure from
 
 
 def _measure_twin(
-    network: Network, dimension: int, out: Path, search: Path
-) -> dict[str, object] | None:
+    network: Network, dimension: int | None, out: Path, search: Path
+) -> Summary | None:
     """Run a network that sends as many vectors uncompressed, over real sockets. Its objectives are
     zero and its noise is independent, so it touches no data and spends no privacy."""
     alone = network.algorithm_of(1).channels == 1

@@ -60,8 +60,8 @@ def test_an_observed_run_and_its_comparison(observed: tuple[Path, str]) -> None:
     )
     assert f"headers are {share:.0%} of the bytes" in printed
     assert ("they dominate" in printed) == (share > 0.5)
-    assert "kernel's count: handshake + frames, to the byte, on 16 of 16 edges" in printed
-    # the uncompressed twin was really run: its ledger is there
+    assert "kernel's byte counts: equal to handshake + frames on 16 of 16 edges" in printed
+    # the uncompressed twin was really run: its traffic log exists
     twin = rows_of(out / "uncompressed")
     assert {row[3] for row in twin} == {1 + 8 * 2 * 10}
     assert summary["uncompressed"]["rounds"] == len(twin) / 16 == 500

@@ -71,6 +71,5 @@ def _link_bytes(network: Network, out: Path, search: Path) -> float | None:
     out.mkdir(parents=True)
     if run_coordinator(network, out, Experiment(), quiet=True, search=search):
         return None
-    summary = read_summary(out) or {}
-    size: float | None = summary["bytes"]["per_round"][LINK]
-    return size
+    summary = read_summary(out)
+    return summary.bytes.per_round[LINK] if summary else None
