@@ -67,7 +67,7 @@ def _wait(job: str, network: Network, folder: Path, experiment: Experiment) -> N
     from cpgt.deployment.slurm import LOG, cause, wait_for_end
     from cpgt.results.printing import print_summary
     from cpgt.results.summary import write_summary
-    from cpgt.runs.run import complete_summary
+    from cpgt.runs.completion import complete_summary
 
     try:
         ended = wait_for_end(job)

@@ -29,10 +29,8 @@ def run(
     seed: int | None, observe: bool, quiet: bool, compare: bool,
 ) -> None:  # fmt: skip
     """Run NETWORK on this machine, every agent a process. NETWORK is a file or a shipped name."""
-    from rich.console import Console
-
     from cpgt.runs.experiment import Experiment
-    from cpgt.runs.run import run_here
+    from cpgt.runs.launch import run_coordinator
 
     if observe:
         options.require("scipy")  # before the run: distances are computed when it has ended
@@ -40,8 +38,18 @@ def run(
     search = options.own_code(network, model)
     folder = options.new_folder(out, model.name)
     experiment = Experiment(seed, observe)
-    console = Console(quiet=quiet)
-    sys.exit(run_here(model, folder, experiment, console, search=search, comparing=compare))
+    code = run_coordinator(model, folder, experiment, quiet=quiet, search=search)
+    # not before: the agents would start later
+    from rich.console import Console
+
+    from cpgt.runs.completion import complete_run
+
+    sys.exit(
+        complete_run(
+            model, folder, experiment, Console(quiet=quiet),
+            code=code, search=search, comparing=compare,
+        )
+    )  # fmt: skip
 
 
 @click.command()

@@ -14,8 +14,6 @@ from cpgt.coordinator.server import Hooks, ListenAddress, coordinate
 from cpgt.coordinator.session import SessionSettings
 from cpgt.coordinator.supervisor import Supervisor
 from cpgt.coordinator.traffic_log import TrafficLog
-from cpgt.results.printing import print_summary
-from cpgt.results.summary import summarise, write_summary
 from cpgt.runs.display import Display
 from cpgt.runs.experiment import Experiment
 from cpgt.runs.folder import agent_folder, publish_endpoint, with_endpoint, withdraw_endpoint
@@ -67,6 +65,10 @@ def coordinate_here(
             session = coordinate(settings, address, traffic_log, hooks)
         finally:
             withdraw_endpoint(out)
+    # not before: the agents would start later
+    from cpgt.results.printing import print_summary
+    from cpgt.results.summary import summarise, write_summary
+
     not_private += experiment.reported(
         {agent: member.not_private for agent, member in session.members.items()}
     )

@@ -1,4 +1,7 @@
-"""`cpgt run`: a network on this machine, and what only the holder of all files can compute."""
+"""After a run on this machine: what only the holder of all files can compute.
+
+Loaded when the processes have ended, so that none of this delays their start.
+"""
 
 from __future__ import annotations
 
@@ -23,17 +26,17 @@ from cpgt.runs.launch import run_coordinator
 TWIN_ROUNDS = 500  # enough to measure what an uncompressed round costs
 
 
-def run_here(
+def complete_run(
     network: Network,
     out: Path,
     experiment: Experiment,
     console: Console,
     *,
+    code: int,
     search: Path,
     comparing: bool,
 ) -> int:
-    """Run all processes on this machine, then complete and show the summary. The exit code."""
-    code = run_coordinator(network, out, experiment, quiet=console.quiet, search=search)
+    """Complete and print the summary of a run whose coordinator ended with `code`. The exit code."""
     summary = complete_summary(network, out, experiment)
     if code < 0:
         killer = signal.Signals(-code).name
