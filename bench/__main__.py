@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import psutil
 
@@ -18,12 +17,13 @@ from bench.curve import curve
 from bench.lockstep import measure
 from bench.star import star
 from cpgt.agent.compiled import COMPILED
+from cpgt.results.summary import read_summary
 
 REPEATS = 7
 
 
-def run(*overrides: str, watch: bool = False) -> tuple[dict[str, Any], Usage | None]:
-    """One `cpgt run` of the paper's network with changes: its summary, and what it took, if asked for."""
+def run(*overrides: str, watch: bool = False) -> tuple[float, Usage | None]:
+    """One `cpgt run` of the paper's network with changes: rounds per second, and its usage if asked for."""
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "run"
         flags = [word for override in overrides for word in ("--set", override)]
@@ -42,8 +42,9 @@ def run(*overrides: str, watch: bool = False) -> tuple[dict[str, Any], Usage | N
             usage = measure_usage(process.pid, out) if watch else None
         if process.returncode:
             raise SystemExit(f"the run failed: {' '.join(command + flags)}")
-        summary: dict[str, Any] = json.loads((out / "summary.json").read_text())
-        return summary, usage
+        summary = read_summary(out)
+        assert summary and summary.rounds_per_second
+        return summary.rounds_per_second, usage
 
 
 class Usage(NamedTuple):
@@ -53,10 +54,10 @@ class Usage(NamedTuple):
 
 def measure_usage(parent: int, out: Path) -> Usage:
     """Two readings, once rounds are being played. (Reading costs CPU time: such a run is not timed.)"""
-    ledger = out / "bytes.csv"
-    while not ledger.exists() or ledger.stat().st_size < 1000:
+    traffic_log = out / "bytes.csv"
+    while not traffic_log.exists() or traffic_log.stat().st_size < 1000:
         time.sleep(0.05)
-    processes = {p: p.cmdline()[3] for p in psutil.Process(parent).children(recursive=True)}
+    processes = {p: p.cmdline()[4] for p in psutil.Process(parent).children(recursive=True)}
     readings = []
     for pause in (2.0, 0.0):
         used = {"coordinator": 0.0, "agent": 0.0}
@@ -82,7 +83,7 @@ def yardstick() -> None:
     for i in range(REPEATS):
         before, ours, after = (
             measure(5000),
-            run("rounds=6000")[0]["rounds_per_second"],
+            run("rounds=6000")[0],
             measure(5000),
         )
         bare = (before + after) / 2
@@ -106,7 +107,7 @@ def dimensions() -> None:
             f"algorithm.gamma={min(0.2, 2 / dimension)}",
         )
         data = (f"synthetic.dimension={dimension}", "synthetic.rows=6")
-        speed = run(f"rounds={rounds}", "window=20", *tame, *data)[0]["rounds_per_second"]
+        speed = run(f"rounds={rounds}", "window=20", *tame, *data)[0]
         print(f"  d = {dimension:7,}: {speed:8.1f} rounds/s")
 
 
@@ -114,8 +115,7 @@ def sizes() -> None:
     print("A ring of growing size, d = 10: time per agent-round should stay flat")
     first = None
     for agents, rounds in ((6, 8000), (24, 2000), (48, 1000)):
-        summary, _ = run(f"rounds={rounds}", "graph.kind=ring", f"graph.agents={agents}")
-        speed = summary["rounds_per_second"]
+        speed, _ = run(f"rounds={rounds}", "graph.kind=ring", f"graph.agents={agents}")
         each = 1e6 / (speed * agents)
         first = first or each
         line = f"  {agents:2} agents: {speed:6.0f} rounds/s  {each:5.0f} us an agent-round"

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import statistics
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from typing import Any
+
+from cpgt.results.summary import Summary, read_summary
 
 CPGT = (sys.executable, "-m", "cpgt")
 AGENTS, REPEATS, ROUNDS = range(1, 7), 5, 4000
@@ -28,21 +28,23 @@ def curve() -> None:
             plain, secured = (
                 _run(Path(folder), f"{i}-{keys}", keys=keys) for keys in (False, True)
             )
-            ratios.append(secured["rounds_per_second"] / plain["rounds_per_second"])
+            before, after = plain.rounds_per_second, secured.rounds_per_second
+            assert before and after
+            ratios.append(after / before)
             print(
-                f"  {i + 1}: plain {plain['rounds_per_second']:6.0f} rounds/s   "
-                f"CURVE {secured['rounds_per_second']:6.0f} rounds/s   ratio {ratios[-1]:.3f}"
+                f"  {i + 1}: plain {before:6.0f} rounds/s   "
+                f"CURVE {after:6.0f} rounds/s   ratio {ratios[-1]:.3f}"
             )
     print(f"  ratio, median of {REPEATS}: {statistics.median(ratios):.3f}")
     for name, summary in (("plain", plain), ("CURVE", secured)):
-        sizes = summary["bytes"]["per_round"]
+        sizes = summary.bytes.per_round
         line = "   ".join(
             f"{layer} {sizes[layer]:7.1f}" for layer in ("message", "zmtp", "tcp", "link")
         )
         print(f"  bytes a round, all edges, {name}:   {line}")
 
 
-def _run(folder: Path, name: str, *, keys: bool) -> dict[str, Any]:
+def _run(folder: Path, name: str, *, keys: bool) -> Summary:
     out, network = folder / "runs" / name, str(folder / "network.toml")
 
     def key(party: object) -> list[str]:
@@ -68,7 +70,8 @@ def _run(folder: Path, name: str, *, keys: bool) -> dict[str, Any]:
     coordinator.communicate()
     if coordinator.returncode or any(agent.wait() for agent in agents):
         raise SystemExit(f"the run failed: {out}")
-    summary: dict[str, Any] = json.loads((out / "summary.json").read_text())
+    summary = read_summary(out)
+    assert summary
     return summary
 
 

@@ -24,7 +24,7 @@ from cpgt.configuration.data import build_objectives
 from cpgt.results.figures import figure, look
 from cpgt.results.optimum import solve
 from cpgt.results.summary import read_summary
-from cpgt.runs.launch import agent_folder
+from cpgt.runs.folder import agent_folder
 from cpgt.runs.observed import read_run
 from cpgt.studies.bandwidth.contenders import GAMMAS, STEPS, rounds_to, tuned, uncompressed
 from cpgt.wire.arrays import Floats
@@ -65,7 +65,7 @@ def timed(hosts: Hosts, label: str, network: Network, objectives: Sequence[Objec
         play(hosts, network.model_copy(update={"rounds": rounds}), Path(folder), out)
         summary = read_summary(out)
         assert summary
-        assert not summary["bytes"]["kernel"]["uncheckable"], "slow, but no connection was lost"
+        assert not summary.bytes.kernel.uncheckable, "slow, but no connection was lost"
         run = read_run(network, out, summary)
     distance = np.linalg.norm(run.x - solve(objectives), axis=(1, 2))
     residual = distance / distance[0]

@@ -1,1 +1,1 @@
-"""Brings agents together, holds rounds, counts bytes. Never sees a cost function, a state or noise."""
+"""Gathers agents, grants rounds, counts bytes. Never sees a cost function, a state or noise."""

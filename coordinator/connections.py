@@ -1,7 +1,7 @@
-"""The TCP connection of one directed edge, as the kernels at its two ends counted it.
+"""The TCP connection of one directed edge, as the kernels at its two ends count it.
 
-The publisher's frames pass in one direction; the subscriber sends its handshake, and afterwards nothing but
-acknowledgements, which are segments without bytes.
+Frames go in one direction. In the other one, the subscriber sends its handshake, and after that
+only acknowledgements, which are segments without bytes.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Connection:
 
     @property
     def segments(self) -> int | None:
-        """Of both directions."""
+        """Segments in both directions."""
         ends = self._ends
         return ends and sum(end.segments_out for end in ends)
 
@@ -47,11 +47,11 @@ class Connection:
 
     @property
     def checkable(self) -> bool:
-        """Both ends are known, and from the start: of a connection that was lost, the last bytes are not."""
+        """Whether both ends counted from the start. After a reconnect, some bytes are unknown."""
         return self._ends is not None and all(end.connections == 1 for end in self._ends)
 
     def differs(self, receiver: int, frame_bytes: int, *, curve: bool) -> bool:
-        """Whether a kernel counted other bytes than the handshake of each side and the frames."""
+        """Whether a kernel counted anything else than each side's handshake and the frames."""
         assert self.sender and self.receiver
         there = publisher_handshake(curve=curve) + frame_bytes
         back = subscriber_handshake(topics(receiver), curve=curve)
@@ -62,5 +62,5 @@ class Connection:
 
 
 def _new_bytes(end: Counts) -> int:
-    """What was sent, each byte once."""
+    """Bytes sent, each counted once."""
     return end.sent - end.retransmitted

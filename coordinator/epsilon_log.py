@@ -1,4 +1,4 @@
-"""The ledger of epsilon: what each agent says that it has spent after each round, where that may be known."""
+"""epsilon.csv: the privacy that each agent has spent after each round, where that is public."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from cpgt.wire.messages import Spent
 
 
 class EpsilonLog:
-    """Appends to epsilon.csv as agents speak; without a word of theirs there is no file."""
+    """Appends rows as agents report them. The file does not exist until one does."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -16,9 +16,9 @@ class EpsilonLog:
     def record(self, agent: int, spent: Spent) -> None:
         if not spent.epsilon:
             return
-        new = not self._path.exists()
+        header = [] if self._path.exists() else ["round,agent,epsilon\n"]
         rows = [
-            f"{spent.first + i},{agent},{epsilon!r}\n" for i, epsilon in enumerate(spent.epsilon)
+            f"{k},{agent},{epsilon!r}\n" for k, epsilon in enumerate(spent.epsilon, spent.first)
         ]
         with self._path.open("a", encoding="ascii") as file:
-            file.write("".join(["round,agent,epsilon\n"] * new + rows))
+            file.writelines(header + rows)

@@ -1,4 +1,4 @@
-"""How a run ends badly, with the exit code that the command gives."""
+"""The error that ends a run, with the exit code of the command."""
 
 
 class RunError(Exception):

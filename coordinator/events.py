@@ -1,4 +1,4 @@
-"""What can happen to a run, and what the session answers with. Plain values: no sockets, no clocks."""
+"""Events that a session handles, and instructions that it returns. No sockets, no clocks."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 from cpgt.wire.messages import Control, FromAgent, Report, Spent
 
-# What can happen.
+# --- events ---------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -18,7 +18,7 @@ class Received:
 
 @dataclass(frozen=True)
 class Invalid:
-    """A known agent, or a stranger, sent something that is not in the protocol."""
+    """An agent, or an unknown connection, sent something that is not in the protocol."""
 
     connection: bytes
     problem: str
@@ -26,9 +26,11 @@ class Invalid:
 
 @dataclass(frozen=True)
 class Exited:
+    """The process of an agent has ended."""
+
     agent: int
-    code: int
-    last_words: str
+    code: int  # negative: the number of the signal that killed it
+    last_line: str  # of its log
 
 
 @dataclass(frozen=True)
@@ -38,12 +40,12 @@ class Interrupted:
 
 @dataclass(frozen=True)
 class Tick:
-    pass
+    """Time has passed."""
 
 
 Event: TypeAlias = Received | Invalid | Exited | Interrupted | Tick
 
-# What is to be done.
+# --- instructions ---------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""The coordinator as a process: sockets, children and clocks around the session."""
+"""The coordinator as a process: sockets, agent processes and clocks around the session."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ import zmq
 from cpgt.coordinator.errors import RunError
 from cpgt.coordinator.events import (
     Event,
-    Exited,
     Instruction,
     Interrupted,
     Invalid,
@@ -32,142 +31,140 @@ from cpgt.wire.addresses import check_plain, parse
 from cpgt.wire.control import ControlServer, Incoming
 from cpgt.wire.errors import ProtocolError, WireError
 from cpgt.wire.keys import KeyRing
-from cpgt.wire.messages import Failed, Finished, Hello, Ready, Report, Spent, Status
+from cpgt.wire.messages import FromAgent, Hello, Spent
 
 PROGRESS_SECONDS = 0.25
-LEAVE_SECONDS = 3.0
-FAREWELL_SECONDS = 1.0  # to hear from everybody; after a failure some may be gone for good
-FROM_AGENTS = (Hello, Ready, Spent, Status, Report, Finished, Failed)
+EXIT_SECONDS = 3.0  # for agent processes to exit by themselves
+CONFIRM_SECONDS = 1.0  # for agents to confirm the last message; after a failure some may be gone
 
 
 @dataclass(frozen=True)
 class Hooks:
-    """What the one who runs the coordinator wants to be told."""
+    """Callbacks for the program that runs the coordinator."""
 
     notify: Callable[[str], None]
     progress: Callable[[Session, TrafficLog], None]
-    listening: Callable[[str, Supervisor], None]  # at this endpoint; the moment to start agents
-    spent: Callable[[int, Spent], None] = lambda _agent, _spent: (
-        None
-    )  # what an agent says of its privacy
+    listening: Callable[[str, Supervisor], None]  # at this endpoint: the moment to start agents
+    spent: Callable[[int, Spent], None] = lambda _agent, _spent: None
 
 
 @dataclass(frozen=True)
 class ListenAddress:
-    """Where agents come to, and the keys by which they are known."""
+    """Where agents connect to, and the keys that identify them."""
 
     bind: str
     ring: KeyRing | None = None
-    plain: bool = False  # it is all right that everybody on the way can read and join
+    plain: bool = False  # accept connections without encryption beyond this machine
 
 
 def coordinate(
-    settings: SessionSettings, door: ListenAddress, ledger: TrafficLog, hooks: Hooks
+    settings: SessionSettings, address: ListenAddress, traffic_log: TrafficLog, hooks: Hooks
 ) -> Session:
-    """Run one session to its end, good or bad; the session says which."""
+    """Run one session to its end. `failure` of the result says whether it went well."""
     supervisor = Supervisor()
     with zmq.Context[zmq.Socket[bytes]]() as context, remember_interrupts() as interrupted:
         try:
-            check_plain(parse(door.bind), secured=door.ring is not None, accepted=door.plain)
-            server = ControlServer(context, door.bind, door.ring)
+            secured = address.ring is not None
+            check_plain(parse(address.bind), secured=secured, accepted=address.plain)
+            server = ControlServer(context, address.bind, address.ring)
         except WireError as error:
             raise RunError(str(error), BAD_INPUT) from None
         try:
-            with ledger:
+            with traffic_log:
                 hooks.listening(server.endpoint, supervisor)
-                session = _serve(settings, server, supervisor, ledger, hooks, interrupted)
+                session = _serve(settings, server, supervisor, traffic_log, hooks, interrupted)
         finally:
-            server.close()  # lingers until the agents have been told
-            supervisor.end(LEAVE_SECONDS)
-    _tell_more(session, supervisor)
+            server.close()  # lingers until the last messages are sent
+            supervisor.end(EXIT_SECONDS)
+    _add_log_line(session, supervisor)
     return session
 
 
-def _tell_more(session: Session, supervisor: Supervisor) -> None:
-    """An agent says nothing of its data to others. Whoever has started it has its log, too."""
+def _add_log_line(session: Session, supervisor: Supervisor) -> None:
+    """Replace what an agent reports by the last line of its log, if it was started here. The log
+    may name files and values of its data, which an agent does not send."""
     failure = session.failure
-    if failure and failure.said and failure.agent is not None:
-        words = supervisor.last_words(failure.agent)
-        failure.reason = f"agent {failure.agent}: {words}" if words else failure.reason
+    if failure and failure.reported and failure.agent is not None:
+        line = supervisor.last_line(failure.agent)
+        failure.reason = f"agent {failure.agent}: {line}" if line else failure.reason
 
 
 def _serve(
     settings: SessionSettings,
     server: ControlServer,
     supervisor: Supervisor,
-    ledger: TrafficLog,
+    traffic_log: TrafficLog,
     hooks: Hooks,
     interrupted: Callable[[], bool],
 ) -> Session:
     session = Session(settings, time.monotonic())
-    shown = looked = 0.0
+    shown = polled = 0.0
     while session.phase is not Phase.DONE:
-        happenings = [_heard(received) for received in _drain(server)]
+        events = [_event(incoming) for incoming in _drain(server)]
         now = time.monotonic()
-        if (
-            now - looked > POLL_MS / 1000
-        ):  # not for every message: it asks the kernel about each child
-            looked = now
-            happenings += [Exited(*gone) for gone in supervisor.exits()]
-            happenings += [Interrupted()] if interrupted() else []
-            happenings.append(Tick())
+        # not for every message: it asks the kernel about each child process
+        if now - polled > POLL_MS / 1000:
+            polled = now
+            events += supervisor.exits()
+            events += [Interrupted()] if interrupted() else []
+            events.append(Tick())
             for line in server.new_refusals():
                 hooks.notify(line)
-        for happening in happenings:
-            for instruction in session.handle(happening, now):
-                _carry_out(instruction, server, ledger, hooks)
+        for event in events:
+            for instruction in session.handle(event, now):
+                _execute(instruction, server, traffic_log, hooks)
         if now - shown > PROGRESS_SECONDS:
             shown = now
-            hooks.progress(session, ledger)
-    hooks.progress(session, ledger)
-    _see_off(session, server, hooks.notify)
+            hooks.progress(session, traffic_log)
+    hooks.progress(session, traffic_log)
+    _wait_until_all_know(session, server, hooks.notify)
     return session
 
 
-def _see_off(session: Session, server: ControlServer, notify: Callable[[str], None]) -> None:
-    """Not leave before everybody knows that it is over: one that is cut off just now would wait in vain."""
+def _wait_until_all_know(
+    session: Session, server: ControlServer, notify: Callable[[str], None]
+) -> None:
+    """Wait until all agents confirm the end. Otherwise an agent that is cut off at this moment
+    would wait for a coordinator that no longer exists."""
     failure, patience = session.failure, session.settings.patience
-    awaited = [
-        m.connection
-        for agent, m in session.members.items()
-        if not failure or agent != failure.agent
-    ]
-    if not server.wait_until_acknowledged(awaited, FAREWELL_SECONDS) and not failure:
+    failed = failure.agent if failure else None
+    awaited = [m.connection for agent, m in session.members.items() if agent != failed]
+    if not server.wait_until_acknowledged(awaited, CONFIRM_SECONDS) and not failure:
         notify(
-            f"the run is over, but not all agents say that they know; waiting for {patience:g} s at most"
+            "the run is over, but not all agents have confirmed it; "
+            f"waiting for {patience:g} s at most"
         )
         server.wait_until_acknowledged(awaited, patience)
 
 
 def _drain(server: ControlServer) -> Iterator[Incoming]:
-    """Everything that has come; waits only for the first."""
-    received = server.receive(POLL_MS)
-    while received is not None:
-        yield received
-        received = server.receive(0)
+    """All messages that have arrived; waits only for the first."""
+    incoming = server.receive(POLL_MS)
+    while incoming is not None:
+        yield incoming
+        incoming = server.receive(0)
 
 
-def _heard(received: Incoming) -> Event:
-    connection, message, owner = received
+def _event(incoming: Incoming) -> Event:
+    connection, message, owner = incoming
     if isinstance(message, ProtocolError):
         return Invalid(connection, str(message))
-    if not isinstance(message, FROM_AGENTS):
-        return Invalid(connection, f"{type(message).__name__} is not an agent's to say")
+    if not isinstance(message, FromAgent):
+        return Invalid(connection, f"{type(message).__name__} is not a message of an agent")
     if isinstance(message, Hello) and owner not in (None, message.agent):
-        return Invalid(
-            connection, f"it says that it is agent {message.agent}, with the key of agent {owner}"
-        )
+        problem = f"it claims to be agent {message.agent}, with the key of agent {owner}"
+        return Invalid(connection, problem)
     return Received(connection, message)
 
 
-def _carry_out(
-    instruction: Instruction, server: ControlServer, ledger: TrafficLog, hooks: Hooks
+def _execute(
+    instruction: Instruction, server: ControlServer, traffic_log: TrafficLog, hooks: Hooks
 ) -> None:
     match instruction:
         case Send(connection, message):
             server.send(connection, message)
         case Record(agent, report):
-            ledger.record(agent, report)
+            traffic_log.record(agent, report)
         case RecordSpent(agent, spent):
             hooks.spent(agent, spent)
         case Log(text):

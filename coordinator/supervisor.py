@@ -1,4 +1,4 @@
-"""The agent processes that a coordinator has started itself: start, watch, end. Commands are opaque here."""
+"""The agent processes that a coordinator starts itself. It does not look into their commands."""
 
 from __future__ import annotations
 
@@ -6,15 +6,10 @@ import subprocess
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+
+from cpgt.coordinator.events import Exited
 
 TERMINATE_SECONDS = 2.0
-
-
-class Exit(NamedTuple):
-    agent: int
-    code: int
-    last_words: str
 
 
 class Supervisor:
@@ -31,30 +26,33 @@ class Supervisor:
                     command, stdin=subprocess.DEVNULL, stdout=log, stderr=log
                 )
 
-    def exits(self) -> list[Exit]:
-        """Who has left since the last call."""
-        gone = {
-            agent: code for agent, p in self._processes.items() if (code := p.poll()) is not None
-        }
-        for agent in gone:
+    def exits(self) -> list[Exited]:
+        """Agents whose process has ended since the last call."""
+        codes = {agent: process.poll() for agent, process in self._processes.items()}
+        ended = {agent: code for agent, code in codes.items() if code is not None}
+        for agent in ended:
             del self._processes[agent]
-        return [Exit(agent, code, self.last_words(agent)) for agent, code in gone.items()]
+        return [Exited(agent, code, self.last_line(agent)) for agent, code in ended.items()]
 
     def end(self, grace: float) -> None:
-        """Wait for the rest to leave; after `grace` terminate them, and then kill."""
-        for ask in (None, subprocess.Popen.terminate, subprocess.Popen.kill):
-            for process in self._processes.values() if ask else ():
-                ask(process)  # type: ignore[misc]  # None is skipped above
-            deadline = time.monotonic() + (grace if ask is None else TERMINATE_SECONDS)
-            for agent, process in list(self._processes.items()):
-                try:
-                    process.wait(max(0.0, deadline - time.monotonic()))
-                    del self._processes[agent]
-                except subprocess.TimeoutExpired:
-                    continue
+        """Wait `grace` seconds for the processes to exit, then terminate the rest, then kill."""
+        self._wait(grace)
+        for stop in (subprocess.Popen.terminate, subprocess.Popen.kill):
+            for process in self._processes.values():
+                stop(process)
+            self._wait(TERMINATE_SECONDS)
 
-    def last_words(self, agent: int) -> str:
-        """The last line of its log, if it was started here."""
+    def _wait(self, seconds: float) -> None:
+        deadline = time.monotonic() + seconds
+        for agent, process in list(self._processes.items()):
+            try:
+                process.wait(max(0.0, deadline - time.monotonic()))
+                del self._processes[agent]
+            except subprocess.TimeoutExpired:
+                continue
+
+    def last_line(self, agent: int) -> str:
+        """The last line of the agent's log; empty if it was not started here."""
         if agent not in self._logs:
             return ""
         lines = self._logs[agent].read_text(encoding="utf-8", errors="replace").strip().splitlines()

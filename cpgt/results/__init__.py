@@ -1,1 +1,1 @@
-"""What a run leaves behind: summary, traffic, tables, figures."""
+"""The results of runs: the summary and its printed form, traffic, tables, figures."""

@@ -1,6 +1,6 @@
-"""Figures, all in one style: as PDF for print and PNG for the screen, legible in black and white too.
+"""Figures in one style, as PDF for print and PNG for the screen, legible in black and white.
 
-matplotlib is loaded when a figure is made, and without pyplot: no window, no global state.
+matplotlib is loaded when a figure is made, without pyplot: no window, no global state.
 """
 
 from __future__ import annotations
@@ -12,12 +12,10 @@ from pathlib import Path
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
-from cpgt.coordinator.errors import RunError
-
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# Okabe and Ito's colours, which people with any colour vision can tell apart; yellow is left out: too pale
+# Okabe and Ito's colours, distinct for any colour vision; their yellow is too pale
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 DASHES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (8, 2)), (0, (1, 1)))
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
@@ -36,21 +34,18 @@ STYLE: Any = {  # matplotlib types its keys differently from version to version
     "legend.frameon": False,
     "pdf.fonttype": 42,  # text stays text
 }
-NO_DATES = {
-    "pdf": {"CreationDate": None},
-    "png": {"Software": None},
-    "svg": {"Date": None},
-}  # the same figure is the same file
+# without dates and versions, the same figure is the same file
+NO_DATES = {"pdf": {"CreationDate": None}, "png": {"Software": None}, "svg": {"Date": None}}
 
 
 def look(index: int) -> dict[str, Any]:
-    """Colour and dashes of the index-th curve: 49 in all."""
+    """Colour and dashes of the index-th curve; 49 curves are different."""
     again, colour = divmod(index, len(COLOURS))
     return {"color": COLOURS[colour], "linestyle": DASHES[(colour + again) % len(DASHES)]}
 
 
 def marked(index: int) -> dict[str, Any]:
-    """The same with a marker, for curves of few points."""
+    """The same with a marker, for curves with few points."""
     return {**look(index), "marker": MARKERS[index % len(MARKERS)]}
 
 
@@ -64,15 +59,13 @@ def figure(
     note: str = "",
     kinds: Sequence[str] = ("pdf", "png"),
 ) -> Iterator[list[Axes]]:
-    """A row of panels to draw on; at the end it is written to `folder` as name.pdf and name.png.
+    """A row of panels to draw on, which is written to `folder` as name.pdf and name.png at the end.
 
-    `wide` is a panel's width in those of an ordinary one: more leaves room for a legend beside it. `note` is
-    printed small below: what a reader of the figure alone must know."""
-    try:
-        import matplotlib
-        from matplotlib.figure import Figure
-    except ImportError:  # the image for containers leaves it out
-        raise RunError("figures need matplotlib, which is not installed here", 2) from None
+    `wide` is a factor on the width of a panel, for a legend beside the curves. `note` is printed
+    small below the panels: what a reader who sees only the figure must know."""
+    import matplotlib
+    from matplotlib.figure import Figure
+
     with matplotlib.rc_context(STYLE):
         drawing = Figure(figsize=(WIDTH * wide * panels, HEIGHT), layout="constrained")
         axes = drawing.subplots(1, panels, squeeze=False)
@@ -84,6 +77,6 @@ def figure(
 
 
 def _balanced(text: str, width: int) -> str:
-    """In lines of about the same length, none much longer than `width`."""
+    """Wrapped into lines of similar length, none much longer than `width`."""
     lines = ceil(len(text) / width)
     return fill(text, ceil(len(text) / lines) + 10)

@@ -1,19 +1,23 @@
-"""The optimum of the whole problem, for experiments in which one person holds all data."""
+"""The optimum of the whole problem and the distance to it, where one person holds all data."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 from scipy.optimize import NoConvergence, newton_krylov
 
+from cpgt.agent.algorithms import Limit
 from cpgt.agent.errors import InputError
 from cpgt.agent.objectives import Objective
+from cpgt.results.summary import Distances
 from cpgt.wire.arrays import Floats
 
 
 def solve(objectives: Sequence[Objective], noise_sum: Floats | float = 0.0) -> Floats:
-    """The x at which the gradients sum to -noise_sum: the optimum, or with all eta_y the network's limit."""
+    """The x at which the gradients sum to -noise_sum: the optimum, or the network's limit if
+    `noise_sum` is the sum of all eta_y."""
 
     def total(x: Floats) -> Floats:
         gradient: Floats = (
@@ -36,3 +40,30 @@ def solve(objectives: Sequence[Objective], noise_sum: Floats | float = 0.0) -> F
     raise InputError(
         "the sum of the objectives has no minimum that could be found; is it strongly convex?"
     )
+
+
+def measure_distances(
+    objectives: Sequence[Objective], traces: Sequence[Path], where: Limit
+) -> Distances:
+    """Distance of the agents' last states to the optimum, and to their limit if it is known."""
+    loaded = [np.load(path) for path in traces]
+    rounds = min(len(trace["x"]) for trace in loaded) - 1
+    x = np.stack([trace["x"][rounds] for trace in loaded])
+    optimum = solve(objectives)
+    to_optimum = _norm(x - optimum)
+    if where is Limit.NEARBY:
+        return Distances(to_optimum, distance_to_mean=_norm(x - x.mean(axis=0)))
+    limit = optimum
+    if where is Limit.SHIFTED:
+        noise = np.sum([trace["eta_y"][:rounds].sum(axis=0) for trace in loaded], axis=0)
+        limit = solve(objectives, noise)
+    return Distances(
+        to_optimum,
+        distance_to_limit=_norm(x - limit),
+        limit_to_optimum=_norm(np.tile(limit - optimum, (len(x), 1))),
+    )
+
+
+def _norm(difference: Floats) -> float | None:
+    norm = float(np.linalg.norm(difference))
+    return norm if np.isfinite(norm) else None

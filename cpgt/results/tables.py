@@ -1,4 +1,4 @@
-"""Numbers behind figures, as CSV files, and the checks that are made on them."""
+"""The numbers behind figures as CSV files, and the checks that are made on them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 
 class Check(NamedTuple):
-    """Something that must hold for a figure to mean what it says."""
+    """A condition under which a figure supports its claim."""
 
     name: str
     passed: bool
@@ -24,5 +24,5 @@ def write_csv(path: Path, header: Sequence[str], rows: Iterable[Sequence[Any]]) 
 
 
 def _cell(value: Any) -> Any:
-    """Floats with 10 digits: what is beyond differs between machines."""
+    """Floats with 10 digits: further digits differ between machines."""
     return f"{value:.10g}" if isinstance(value, float) else value

@@ -1,103 +1,98 @@
-"""The bytes of a run as they stand in its summary: layer by layer, and what the kernel's counts mean."""
+"""The bytes of a run in its summary: for each layer, in total, per round and on each edge."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import TypeAlias
 
-from cpgt.coordinator.traffic_log import LAYERS, EdgeTotal, TrafficLog
+from msgspec import Struct
+
+from cpgt.coordinator.traffic_log import LAYERS, Edge, EdgeTotal, TrafficLog
 from cpgt.wire.sizes import publisher_handshake
 
-TCP, LINK = "tcp", "link"  # counted by the kernel: what went through TCP, and that with all headers
+TCP, LINK = "tcp", "link"  # counted by the kernel: bytes through TCP, and these with all headers
 ALL_LAYERS = (*LAYERS, TCP, LINK)
 HEADINGS = (*LAYERS, TCP, "with headers")
+Totals: TypeAlias = dict[str, int | None]  # layer -> bytes; None where a kernel does not count
+Means: TypeAlias = dict[str, float | None]  # layer -> bytes per round
 
 
-def traffic(ledger: TrafficLog, *, completed: bool) -> dict[str, Any]:
-    edges = [
-        {"sender": sender, "receiver": receiver, **_edge(total)}
-        for (sender, receiver), total in ledger.edges.items()
-    ]
-    rounds = max((total.rounds for total in ledger.edges.values()), default=0)
-    totals = {layer: _sum(edge["total"][layer] for edge in edges) for layer in ALL_LAYERS}
-    return {
-        "total": totals,
-        "per_round": _per_round(totals, rounds),
-        "edges": edges,
-        "resent": ledger.resent,
-        "encrypted": ledger.curve,
-        "reconciled": not ledger.unreconciled,
-        "kernel": _kernel(ledger, completed),
-    }
+class EdgeCounts(Struct, frozen=True):
+    """wire.kernel.Counts of the two ends of an edge, field by field."""
+
+    at_sender: dict[str, int] | None
+    at_receiver: dict[str, int] | None
 
 
-def _kernel(ledger: TrafficLog, completed: bool) -> dict[str, Any]:
-    connections = [total.connection for total in ledger.edges.values()]
-    return {
-        "handshake": publisher_handshake(curve=ledger.curve),
-        "segments": _sum(connection.segments for connection in connections),
-        "headers": _sum(connection.headers for connection in connections),
-        "uncheckable": ledger.uncheckable,
-        # when a run is cut off, bytes are on the way while the kernel is asked
-        "miscounted": ledger.miscounted if completed else None,
-    }
+class EdgeTraffic(Struct, frozen=True):
+    sender: int
+    receiver: int
+    rounds: int
+    total: Totals
+    per_round: Means
+    kernel: EdgeCounts
 
 
-def _edge(total: EdgeTotal) -> dict[str, Any]:
+class KernelTraffic(Struct, frozen=True):
+    handshake: int  # bytes, on each edge
+    segments: int | None
+    headers: int | None  # bytes
+    uncheckable: list[Edge]
+    miscounted: list[Edge] | None  # None: not compared, because the run was cut off
+
+
+class Traffic(Struct, frozen=True):
+    total: Totals
+    per_round: Means
+    edges: list[EdgeTraffic]
+    resent: int
+    encrypted: bool
+    reconciled: bool  # senders and receivers counted the same message bytes
+    kernel: KernelTraffic
+
+
+def summarise_traffic(log: TrafficLog, *, completed: bool) -> Traffic:
+    edges = [_edge(edge, total) for edge, total in log.edges.items()]
+    totals = {layer: _sum(edge.total[layer] for edge in edges) for layer in ALL_LAYERS}
+    connections = [total.connection for total in log.edges.values()]
+    return Traffic(
+        total=totals,
+        per_round=_per_round(totals, max((edge.rounds for edge in edges), default=0)),
+        edges=edges,
+        resent=log.resent,
+        encrypted=log.curve,
+        reconciled=not log.unreconciled,
+        kernel=KernelTraffic(
+            handshake=publisher_handshake(curve=log.curve),
+            segments=_sum(connection.segments for connection in connections),
+            headers=_sum(connection.headers for connection in connections),
+            uncheckable=log.uncheckable,
+            # when a run is cut off, bytes are on the way while the kernel is asked
+            miscounted=log.miscounted if completed else None,
+        ),
+    )
+
+
+def _edge(edge: Edge, total: EdgeTotal) -> EdgeTraffic:
     connection = total.connection
     totals = {**total.bytes, TCP: connection.carried, LINK: connection.on_the_link}
-    ends = {"at_sender": connection.sender, "at_receiver": connection.receiver}
-    return {
-        "rounds": total.rounds,
-        "total": totals,
-        "per_round": _per_round(totals, total.rounds),
-        "kernel": {end: counts and counts._asdict() for end, counts in ends.items()},
-    }
+    ends = (connection.sender, connection.receiver)
+    return EdgeTraffic(
+        *edge,
+        rounds=total.rounds,
+        total=totals,
+        per_round=_per_round(totals, total.rounds),
+        kernel=EdgeCounts(*(end and end._asdict() for end in ends)),
+    )
 
 
-def _per_round(totals: dict[str, int | None], rounds: int) -> dict[str, float | None]:
+def _per_round(totals: Mapping[str, int | None], rounds: int) -> Means:
     return {
         layer: None if size is None else size / max(rounds, 1) for layer, size in totals.items()
     }
 
 
 def _sum(sizes: Iterable[int | None]) -> int | None:
-    """None if one of them is not known: a sum of the others would look like the whole."""
+    """None if one of them is unknown: a sum of the others would look like the whole."""
     known = list(sizes)
     return None if None in known else sum(filter(None, known))
-
-
-def kernel_lines(sizes: dict[str, Any]) -> list[str]:
-    """What the kernel's counts mean for a link, in words; or that there are none."""
-    if not sizes["edges"]:
-        return []
-    if sizes["total"][LINK] is None:
-        return [
-            "tcp: not available, since not every agent's kernel counts bytes (Linux does, from 4.19 on)"
-        ]
-    return [_link_line(sizes), _reconciliation(sizes["kernel"], len(sizes["edges"]))]
-
-
-def _link_line(sizes: dict[str, Any]) -> str:
-    messages = sum(edge["rounds"] for edge in sizes["edges"])
-    segments, headers = sizes["kernel"]["segments"], sizes["kernel"]["headers"]
-    share = headers / sizes["total"][LINK]
-    return (
-        f"on a link: {segments / max(messages, 1):.1f} TCP segments a message, acknowledgements with them; "
-        f"headers are {share:.0%} of the bytes"
-        + (": they dominate, and no compressor makes them smaller" if share > 0.5 else "")
-    )
-
-
-def _reconciliation(kernel: dict[str, Any], edges: int) -> str:
-    """Whether the layers add up."""
-    if kernel["miscounted"] is None:
-        return "kernel's count: not compared with the frames, since the run was cut off"
-    if kernel["miscounted"]:
-        names = ", ".join(f"{sender} -> {receiver}" for sender, receiver in kernel["miscounted"])
-        return f"kernel's count: DIFFERS from handshake + frames on {names}"
-    lost = len(kernel["uncheckable"])
-    rest = f"; {lost} cannot be compared, since somebody had to reconnect" if lost else ""
-    return (
-        f"kernel's count: handshake + frames, to the byte, on {edges - lost} of {edges} edges{rest}"
-    )

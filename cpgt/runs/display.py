@@ -1,10 +1,9 @@
-"""Progress while a run goes on: a live line on a terminal, a plain line now and then elsewhere."""
+"""Progress of a run: a live line on a terminal, a plain line every few seconds elsewhere."""
 
 from __future__ import annotations
 
 import time
 from types import TracebackType
-from typing import Any
 
 from rich.console import Console
 from rich.filesize import decimal
@@ -52,32 +51,36 @@ class Display:
         if not self._quiet:
             self._console.print(text, highlight=False, markup=False)
 
-    def update(self, session: Session, ledger: TrafficLog) -> None:
-        if self._quiet:
+    def update(self, session: Session, traffic_log: TrafficLog) -> None:
+        if self._quiet or session.started is None:
             return
-        if session.started is None:
-            return
-        elapsed = (session.ended or time.monotonic()) - session.started
-        fields: dict[str, Any] = {
-            "speed": f"{session.round / elapsed:,.0f}" if elapsed > 0 else "-",
-            "bytes": decimal(ledger.total("zmtp")),
-            "residual": "-" if session.change is None else f"{session.change:.2e}",
-            "epsilon": _epsilon(session),
-            "waiting": session.waiting,
-        }
-        rounds = session.rounds
-        self._progress.update(self._task, completed=session.round, total=rounds, **fields)
         now = time.monotonic()
+        elapsed = (session.ended or now) - session.started
+        completed, rounds = session.members.round, session.grants.rounds
+        change = session.grants.change
+        speed = f"{completed / elapsed:,.0f}" if elapsed > 0 else "-"
+        sent = decimal(traffic_log.total("zmtp"))
+        residual = "-" if change is None else f"{change:.2e}"
+        epsilon = _highest_epsilon(session)
+        self._progress.update(
+            self._task,
+            completed=completed,
+            total=rounds,
+            speed=speed,
+            bytes=sent,
+            residual=residual,
+            epsilon=epsilon,
+            waiting=session.notices.text,
+        )
         if not self._console.is_terminal and now - self._last_plain > PLAIN_SECONDS:
             self._last_plain = now
-            self.note(
-                f"round {session.round:,} of {rounds:,}, {fields['speed']} rounds/s, {fields['bytes']}, "
-                f"residual {fields['residual']}"
-                + (f", {fields['epsilon']}" if fields["epsilon"] else "")
+            text = (
+                f"round {completed:,} of {rounds:,}, {speed} rounds/s, {sent}, residual {residual}"
             )
+            self.note(f"{text}, {epsilon}" if epsilon else text)
 
 
-def _epsilon(session: Session) -> str:
-    """Of the agent that has spent most, of those whose account may be known."""
+def _highest_epsilon(session: Session) -> str:
+    """Of the agents that report what they have spent."""
     known = [(m.epsilon, agent) for agent, m in session.members.items() if m.epsilon is not None]
     return "epsilon {:.4g} (agent {})".format(*max(known)) if known else ""

@@ -256,7 +256,7 @@ def test_nothing_is_sent_once_the_state_exceeds_the_magnitude() -> None:
     far = LeastSquares(np.eye(3), np.full(3, 1e6), 0.05)  # y_0 is about 1e5
     run = Run(Claims(delta=0.1, smoothness=1.0, magnitude=1e3), far)
     run.start()
-    with pytest.raises(BudgetError, match="has left the magnitude 1000"):
+    with pytest.raises(BudgetError, match=r"exceeds privacy\.magnitude = 1000"):
         run.send()
     assert run.participant.meter.message == []
 

@@ -1,4 +1,4 @@
-"""The run as a state machine: plain events in, instructions out. No sockets, no clocks, no processes."""
+"""The session: plain events in, instructions out. No sockets, no clocks, no processes."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ from cpgt.coordinator.events import (
     Send,
     Tick,
 )
+from cpgt.coordinator.failures import Failure
 from cpgt.coordinator.session import (
     GRACE_SECONDS,
     TABLE,
-    Failure,
     Phase,
     Session,
     SessionSettings,
@@ -82,7 +82,7 @@ def report(first: int, rounds: int, change: float = 1.0) -> Report:
 
 
 class Run:
-    """A session, the clock of whoever drives it, and what it has said."""
+    """A session and its caller's clock."""
 
     def __init__(self, **changes: Any) -> None:
         self.now = 100.0
@@ -92,17 +92,17 @@ class Run:
     def handle(self, what: Event) -> list[Instruction]:
         return self.session.handle(what, self.now)
 
-    def hears(self, agent: int, message: FromAgent) -> list[Instruction]:
+    def receives(self, agent: int, message: FromAgent) -> list[Instruction]:
         return self.handle(Received(connection(agent), message))
 
     def hello(self, *agents: int) -> list[Instruction]:
-        return [i for agent in agents for i in self.hears(agent, Hello(agent, endpoint(agent)))]
+        return [i for agent in agents for i in self.receives(agent, Hello(agent, endpoint(agent)))]
 
-    def ticks(self, seconds: float, speaking: Sequence[int] = ()) -> list[Instruction]:
-        """Time passes; these agents say that they are alive just before the tick."""
+    def ticks(self, seconds: float, alive: Sequence[int] = ()) -> list[Instruction]:
+        """Time passes; these agents send a sign of life just before the tick."""
         self.now += seconds
-        for agent in speaking:
-            self.hears(agent, Status(0, []))
+        for agent in alive:
+            self.receives(agent, Status(0, []))
         return self.handle(Tick())
 
     def to(self, phase: Phase) -> Run:
@@ -113,7 +113,7 @@ class Run:
             self.hello(*self.agents)
         if phase in (Phase.RUNNING, Phase.TALLYING, Phase.STOPPING, Phase.DONE):
             for agent in self.agents:
-                self.hears(agent, Ready(DIMENSION))
+                self.receives(agent, Ready(DIMENSION))
         if phase is Phase.TALLYING:
             self.plays_all()
         if phase in (Phase.STOPPING, Phase.DONE):
@@ -128,9 +128,9 @@ class Run:
         rounds, window = self.session.settings.rounds, self.session.settings.window
         for first in range(0, rounds, window):
             for agent in self.agents:
-                self.hears(agent, report(first, min(window, rounds - first)))
+                self.receives(agent, report(first, min(window, rounds - first)))
         for agent in self.agents:
-            self.hears(agent, Finished(rounds, REFERENCE))
+            self.receives(agent, Finished(rounds, REFERENCE))
 
     @property
     def failure(self) -> Failure:
@@ -141,13 +141,15 @@ class Run:
         return self.session.phase is phase
 
 
-def said(instructions: list[Instruction]) -> dict[int, list[Control]]:
-    """Agent -> what it was told."""
-    told: dict[int, list[Control]] = {}
+def sent(instructions: list[Instruction]) -> dict[int, list[Control]]:
+    """Agent -> messages to it."""
+    outgoing: dict[int, list[Control]] = {}
     for instruction in instructions:
         if isinstance(instruction, Send):
-            told.setdefault(int(instruction.connection.split()[-1]), []).append(instruction.message)
-    return told
+            outgoing.setdefault(int(instruction.connection.split()[-1]), []).append(
+                instruction.message
+            )
+    return outgoing
 
 
 def to_all(*messages: Control) -> dict[int, list[Control]]:
@@ -163,13 +165,13 @@ def notes(instructions: list[Instruction]) -> str:
 
 def test_a_run_from_the_first_hello_to_the_end() -> None:
     run = Run(rounds=15)
-    assert said(run.hello(2)) == {2: [Waiting([1, 3])]}
-    assert said(run.hello(1)) == {1: [Waiting([3])]}
-    assert run.session.missing == [3]
-    told = said(run.hello(3))
+    assert sent(run.hello(2)) == {2: [Waiting([1, 3])]}
+    assert sent(run.hello(1)) == {1: [Waiting([3])]}
+    assert run.session.members.missing == [3]
+    outgoing = sent(run.hello(3))
     assert run.is_in(Phase.PREPARING)
-    assert told[3][0] == Waiting([])
-    assert {agent: messages[-1] for agent, messages in told.items()} == {
+    assert outgoing[3][0] == Waiting([])
+    assert {agent: messages[-1] for agent, messages in outgoing.items()} == {
         1: Plan(1, {2: endpoint(2)}, WEIGHTS[1], 15, 10, PATIENCE, {"start": "zeros", "agent": 1}),
         2: Plan(
             2,
@@ -183,45 +185,45 @@ def test_a_run_from_the_first_hello_to_the_end() -> None:
         3: Plan(3, {2: endpoint(2)}, WEIGHTS[3], 15, 10, PATIENCE, {"start": "zeros", "agent": 3}),
     }
 
-    assert said(run.hears(1, Ready(DIMENSION))) == {}
-    assert said(run.hears(3, Ready(DIMENSION))) == {}
+    assert sent(run.receives(1, Ready(DIMENSION))) == {}
+    assert sent(run.receives(3, Ready(DIMENSION))) == {}
     run.now += 5.0
-    assert said(run.hears(2, Ready(DIMENSION))) == to_all(Grant(15, True))
+    assert sent(run.receives(2, Ready(DIMENSION))) == to_all(Grant(15, True))
     assert run.is_in(Phase.RUNNING)
     assert (run.session.started, run.session.dimension) == (105.0, DIMENSION)
 
     for agent in WEIGHTS:
-        assert run.hears(agent, report(0, 10, change=agent)) == [
+        assert run.receives(agent, report(0, 10, change=agent)) == [
             Record(agent, report(0, 10, change=agent))
         ]
-    assert run.session.change == 3.0
-    assert run.session.round == 10
+    assert run.session.grants.change == 3.0
+    assert run.session.members.round == 10
     for agent in WEIGHTS:
-        assert run.hears(agent, report(10, 5)) == [Record(agent, report(10, 5))]
+        assert run.receives(agent, report(10, 5)) == [Record(agent, report(10, 5))]
     run.now += 2.0
-    assert run.hears(1, Finished(15, REFERENCE)) == []
-    assert run.hears(2, Finished(15, REFERENCE)) == []
-    assert said(run.hears(3, Finished(15, REFERENCE))) == to_all(Tally())
+    assert run.receives(1, Finished(15, REFERENCE)) == []
+    assert run.receives(2, Finished(15, REFERENCE)) == []
+    assert sent(run.receives(3, Finished(15, REFERENCE))) == to_all(Tally())
     assert run.is_in(Phase.TALLYING)
     run.now += 1.0  # counting is no part of the rounds' time
     for agent in (2, 1):
-        assert run.hears(agent, report(15, 0)) == [Record(agent, report(15, 0))]
-    last = run.hears(3, report(15, 0))
-    assert last[0] == Record(3, report(15, 0))  # before anybody is told to leave
-    assert said(last[1:]) == to_all(Stop(""))
+        assert run.receives(agent, report(15, 0)) == [Record(agent, report(15, 0))]
+    last = run.receives(3, report(15, 0))
+    assert last[0] == Record(3, report(15, 0))  # before the agents are asked to leave
+    assert sent(last[1:]) == to_all(Stop(""))
     assert run.is_in(Phase.DONE)
     assert run.session.failure is None
     assert run.session.ended == 107.0
-    assert run.session.round == 15
+    assert run.session.members.round == 15
 
 
 def test_one_agent_alone() -> None:
     run = Run(weights={1: {1: 1.0}}, parameters={1: {}}, rounds=10)
-    assert said(run.hello(1)) == {1: [Waiting([]), Plan(1, {}, {1: 1.0}, 10, 10, PATIENCE, {})]}
-    assert said(run.hears(1, Ready(1))) == {1: [Grant(10, True)]}
-    run.hears(1, report(0, 10))
-    assert said(run.hears(1, Finished(10, bytes(8)))) == {1: [Tally()]}
-    assert said(run.hears(1, report(10, 0))) == {1: [Stop("")]}
+    assert sent(run.hello(1)) == {1: [Waiting([]), Plan(1, {}, {1: 1.0}, 10, 10, PATIENCE, {})]}
+    assert sent(run.receives(1, Ready(1))) == {1: [Grant(10, True)]}
+    run.receives(1, report(0, 10))
+    assert sent(run.receives(1, Finished(10, bytes(8)))) == {1: [Tally()]}
+    assert sent(run.receives(1, report(10, 0))) == {1: [Stop("")]}
     assert run.is_in(Phase.DONE)
 
 
@@ -235,25 +237,25 @@ def test_a_hello_is_noted_with_its_endpoint() -> None:
 def window_by_window(
     run: Run, changes: Callable[[int, int], float] = lambda _agent, _window: 1.0
 ) -> list[Grant]:
-    """Play in lock-step what is granted; every grant, in order, each of which everybody must get."""
+    """Play in lock-step what is granted. Returns all grants, each of which all agents must get."""
     run.hello(*run.agents)
     grants: list[Grant] = []
 
     def note_grants(instructions: list[Instruction]) -> None:
-        told = said(instructions)
-        if told:
-            assert set(told) == set(run.agents)
-            assert len({tuple(messages) for messages in told.values()}) == 1
-            grants.extend(message for message in told[1] if isinstance(message, Grant))
+        outgoing = sent(instructions)
+        if outgoing:
+            assert set(outgoing) == set(run.agents)
+            assert len({tuple(messages) for messages in outgoing.values()}) == 1
+            grants.extend(message for message in outgoing[1] if isinstance(message, Grant))
 
     for agent in run.agents:
-        note_grants(run.hears(agent, Ready(DIMENSION)))
+        note_grants(run.receives(agent, Ready(DIMENSION)))
     played = number = 0
-    while played < run.session.grant.until:
-        rounds = min(run.session.settings.window, run.session.grant.until - played)
+    while played < run.session.grants.until:
+        rounds = min(run.session.settings.window, run.session.grants.until - played)
         number += 1
         for agent in run.agents:
-            note_grants(run.hears(agent, report(played, rounds, changes(agent, number))))
+            note_grants(run.receives(agent, report(played, rounds, changes(agent, number))))
         played += rounds
     return grants
 
@@ -285,19 +287,19 @@ def test_a_window_of_one_round_is_a_barrier_two_rounds_ahead() -> None:
 
 def test_nothing_is_granted_before_all_have_reported() -> None:
     run = Run().to(Phase.RUNNING)
-    assert said(run.hears(1, report(0, 10))) == {}
-    assert said(run.hears(1, report(10, 10))) == {}
-    assert said(run.hears(3, report(0, 10))) == {}
-    assert said(run.hears(2, report(0, 10))) == to_all(Grant(30, False))
-    assert said(run.hears(2, report(10, 10))) == {}
-    assert said(run.hears(3, report(10, 10))) == to_all(Grant(40, False))
+    assert sent(run.receives(1, report(0, 10))) == {}
+    assert sent(run.receives(1, report(10, 10))) == {}
+    assert sent(run.receives(3, report(0, 10))) == {}
+    assert sent(run.receives(2, report(0, 10))) == to_all(Grant(30, False))
+    assert sent(run.receives(2, report(10, 10))) == {}
+    assert sent(run.receives(3, report(10, 10))) == to_all(Grant(40, False))
 
 
 # --- the stopping rule ----------------------------------------------------------------------------
 
 
 def test_the_run_ends_early_when_no_message_is_longer_than_the_tolerance() -> None:
-    """In window 2 the longest is at the tolerance: what is granted by then, 30 rounds, is played."""
+    """In window 2 the longest is at the tolerance: the 30 rounds granted by then are played."""
     run = Run(stop_change=0.5)
     grants = window_by_window(run, lambda agent, window: 0.5 if window == 2 else float(agent))
     assert grants == [Grant(20, False), Grant(30, False), Grant(30, True)]
@@ -309,39 +311,39 @@ def test_one_long_message_is_enough_to_go_on() -> None:
     assert grants[-1] == Grant(45, True)
 
 
-def test_without_a_tolerance_even_silence_goes_on() -> None:
+def test_without_a_tolerance_the_run_does_not_stop_early() -> None:
     assert window_by_window(Run(), lambda _agent, _window: 0.0)[-1] == Grant(45, True)
 
 
 def test_a_window_that_is_not_complete_does_not_stop_the_run() -> None:
     run = Run(stop_change=0.5).to(Phase.RUNNING)
-    assert said(run.hears(1, report(0, 10, change=0.0))) == {}
-    assert said(run.hears(2, report(0, 10, change=0.0))) == {}
-    assert said(run.hears(1, report(10, 10, change=0.0))) == {}
-    assert said(run.hears(3, report(0, 10, change=0.0))) == to_all(Grant(20, True))
+    assert sent(run.receives(1, report(0, 10, change=0.0))) == {}
+    assert sent(run.receives(2, report(0, 10, change=0.0))) == {}
+    assert sent(run.receives(1, report(10, 10, change=0.0))) == {}
+    assert sent(run.receives(3, report(0, 10, change=0.0))) == to_all(Grant(20, True))
 
 
 def test_after_the_last_grant_nothing_is_decided_any_more() -> None:
     run = Run(rounds=20, stop_change=0.5).to(Phase.RUNNING)
-    assert run.session.grant == Grant(20, True)
-    told = [said(run.hears(agent, report(0, 10, change=0.0))) for agent in WEIGHTS]
-    assert told == [{}, {}, {}]
-    assert run.session.grant == Grant(20, True)
+    assert run.session.grants.grant == Grant(20, True)
+    outgoing = [sent(run.receives(agent, report(0, 10, change=0.0))) for agent in WEIGHTS]
+    assert outgoing == [{}, {}, {}]
+    assert run.session.grants.grant == Grant(20, True)
 
 
 class Player:
-    """An agent that plays what it has read to be granted, and reports window by window."""
+    """An agent that plays the rounds that it knows to be granted, and reports window by window."""
 
     def __init__(self, agent: int, changes: list[float]) -> None:
         self.agent = agent
-        self.mail: list[Grant] = []
+        self.inbox: list[Grant] = []
         self.finished = False
         self._changes = iter(changes)
         self._grant = Grant(1, False)  # less than a window: nothing can be reported
         self._played = 0
 
     def _next(self) -> FromAgent | None:
-        """What it can say by the grants that it has read."""
+        """The next message that the grants it has read allow."""
         grant, end = self._grant, self._played + SETTINGS.window
         if grant.last and self._played == grant.until:
             return Finished(self._played, REFERENCE)
@@ -350,13 +352,13 @@ class Player:
         return report(self._played, min(end, grant.until) - self._played)
 
     def can_act(self) -> bool:
-        return not self.finished and (bool(self.mail) or self._next() is not None)
+        return not self.finished and (bool(self.inbox) or self._next() is not None)
 
     def act(self, eager: bool) -> FromAgent | None:
-        """Read a letter, or say the next thing: which one comes first is a matter of timing."""
+        """Read a grant, or send the next message: which one comes first is a matter of timing."""
         message = self._next()
-        if self.mail and (eager or message is None):
-            self._grant = self.mail.pop(0)
+        if self.inbox and (eager or message is None):
+            self._grant = self.inbox.pop(0)
             return None
         if isinstance(message, Report):
             self._played += len(message.message_bytes)
@@ -366,25 +368,25 @@ class Player:
 
 
 def play(run: Run, changes: dict[int, list[float]], timing: random.Random) -> None:
-    """Everybody in an order that `timing` decides, letters arriving whenever it likes."""
+    """All agents play; `timing` decides the order and when grants are read."""
     run.to(Phase.PREPARING)
     players = {agent: Player(agent, changes[agent]) for agent in run.agents}
 
     def deliver(instructions: list[Instruction]) -> None:
-        for agent, messages in said(instructions).items():
-            players[agent].mail += [message for message in messages if isinstance(message, Grant)]
+        for agent, messages in sent(instructions).items():
+            players[agent].inbox += [message for message in messages if isinstance(message, Grant)]
 
     for agent in timing.sample(run.agents, len(run.agents)):
-        deliver(run.hears(agent, Ready(DIMENSION)))
+        deliver(run.receives(agent, Ready(DIMENSION)))
     while able := [player for player in players.values() if player.can_act()]:
         player = timing.choice(able)
         message = player.act(eager=timing.random() < 0.5)
         if message is not None:
-            deliver(run.hears(player.agent, message))
+            deliver(run.receives(player.agent, message))
 
 
 def last_round(changes: dict[int, list[float]], rounds: int, tolerance: float) -> int:
-    """Worked out from the rule: the first window in which all are short ends the run one window later."""
+    """From the rule: the first window in which all are short ends the run one window later."""
     window = SETTINGS.window
     for number in range(1, rounds // window + 1):
         granted = (number + 1) * window
@@ -410,9 +412,9 @@ def test_the_last_round_does_not_depend_on_timing(
     play(run, changes, timing)
     assert run.session.failure is None
     assert run.is_in(Phase.TALLYING)
-    assert run.session.grant == Grant(last_round(changes, rounds, 0.5), True)
+    assert run.session.grants.grant == Grant(last_round(changes, rounds, 0.5), True)
     assert {m.finished.rounds for m in run.session.members.values() if m.finished} == {
-        run.session.grant.until
+        run.session.grants.until
     }
 
 
@@ -442,16 +444,16 @@ def test_an_unknown_number_is_refused(phase: Phase, agent: int) -> None:
 def test_a_second_agent_with_the_same_number_is_refused(phase: Phase) -> None:
     run = Run().to(phase)
     members = dict(run.session.members)
-    told = said(run.handle(Received(connection(9), Hello(1, "tcp://elsewhere:1"))))
-    [refusal] = told.pop(9)
-    assert told == {}
+    outgoing = sent(run.handle(Received(connection(9), Hello(1, "tcp://elsewhere:1"))))
+    [refusal] = outgoing.pop(9)
+    assert outgoing == {}
     assert isinstance(refusal, Refused)
     assert f"agent 1 is here already, at {endpoint(1)}" in refusal.reason
     assert run.session.members == members
     assert run.is_in(phase)
 
 
-def test_one_that_was_refused_has_nothing_more_to_say() -> None:
+def test_messages_of_a_refused_agent_are_ignored() -> None:
     run = Run().to(Phase.RUNNING)
     run.handle(Received(connection(9), Hello(1, "tcp://elsewhere:1")))
     for message in (Ready(99), report(0, 10), Finished(1, b""), Failed("boo", 3, 0), Status(1, [])):
@@ -463,9 +465,9 @@ def test_one_that_was_refused_has_nothing_more_to_say() -> None:
 def test_one_connection_is_one_agent() -> None:
     run = Run()
     run.hello(1)
-    told = run.handle(Received(connection(1), Hello(2, endpoint(2))))
-    assert isinstance(said(told)[1][0], Refused)
-    assert run.session.missing == [2, 3]
+    outgoing = run.handle(Received(connection(1), Hello(2, endpoint(2))))
+    assert isinstance(sent(outgoing)[1][0], Refused)
+    assert run.session.members.missing == [2, 3]
 
 
 @pytest.mark.parametrize("order", [(3, 1, 2), (1, 2, 3), (2, 3, 1)])
@@ -474,13 +476,13 @@ def test_dimensions_that_disagree_name_both_and_the_same_two_in_any_order(
 ) -> None:
     run = Run().to(Phase.PREPARING)
     for agent in order[:2]:
-        run.hears(agent, Ready(7 if agent == 3 else 5))
+        run.receives(agent, Ready(7 if agent == 3 else 5))
         assert run.is_in(Phase.PREPARING)
-    told = said(run.hears(order[2], Ready(7 if order[2] == 3 else 5)))
+    outgoing = sent(run.receives(order[2], Ready(7 if order[2] == 3 else 5)))
     assert run.is_in(Phase.DONE)
     assert run.failure.exit_code == BAD_INPUT
     assert "agent 1 has d = 5, agent 3 has d = 7" in run.failure.reason
-    assert told == to_all(Stop(run.failure.reason))
+    assert outgoing == to_all(Stop(run.failure.reason))
 
 
 # --- agents that fail -----------------------------------------------------------------------------
@@ -489,30 +491,32 @@ def test_dimensions_that_disagree_name_both_and_the_same_two_in_any_order(
 def test_one_that_fails_while_gathering_may_come_back() -> None:
     run = Run()
     run.hello(1, 2)
-    instructions = run.hears(1, Failed("no such file", 2, 0))
+    instructions = run.receives(1, Failed("no such file", 2, 0))
     assert "agent 1 left: no such file" in notes(instructions)
-    assert said(instructions) == {}
+    assert sent(instructions) == {}
     assert run.is_in(Phase.GATHERING)
-    assert run.session.missing == [1, 3]
-    told = said(run.handle(Received(connection(7), Hello(1, "tcp://new:1"))))
-    assert told == {7: [Waiting([3])]}
-    told = said(run.hello(3))
-    assert isinstance(told[7][0], Plan)
-    assert [plan.endpoints[1] for plan in told[2] if isinstance(plan, Plan)] == ["tcp://new:1"]
+    assert run.session.members.missing == [1, 3]
+    outgoing = sent(run.handle(Received(connection(7), Hello(1, "tcp://new:1"))))
+    assert outgoing == {7: [Waiting([3])]}
+    outgoing = sent(run.hello(3))
+    assert isinstance(outgoing[7][0], Plan)
+    assert [plan.endpoints[1] for plan in outgoing[2] if isinstance(plan, Plan)] == ["tcp://new:1"]
 
 
 def test_one_that_fails_while_gathering_ends_a_supervised_run() -> None:
     run = Run(supervised=True)
     run.hello(1, 2)
-    told = said(run.hears(1, Failed("no such file", 2, 0)))
+    outgoing = sent(run.receives(1, Failed("no such file", 2, 0)))
     assert run.is_in(Phase.DONE)
     assert (run.failure.reason, run.failure.exit_code) == ("agent 1: no such file", 2)
-    assert told[2] == [Stop("agent 1: no such file")]
+    assert outgoing[2] == [Stop("agent 1: no such file")]
 
 
 def test_an_agent_that_is_not_private_is_noted() -> None:
     run = Run().to(Phase.PREPARING)
-    assert run.hears(2, Ready(DIMENSION, ["observed"])) == [Log("NOT PRIVATE: agent 2 is observed")]
+    assert run.receives(2, Ready(DIMENSION, ["observed"])) == [
+        Log("NOT PRIVATE: agent 2 is observed")
+    ]
     assert [member.not_private for _, member in sorted(run.session.members.items())] == [
         [],
         ["observed"],
@@ -523,39 +527,39 @@ def test_an_agent_that_is_not_private_is_noted() -> None:
 @pytest.mark.parametrize("supervised", [False, True])
 def test_one_that_fails_while_preparing_ends_the_run(supervised: bool) -> None:
     run = Run(supervised=supervised).to(Phase.PREPARING)
-    told = said(run.hears(2, Failed("A has no rows", 2, 0)))
+    outgoing = sent(run.receives(2, Failed("A has no rows", 2, 0)))
     assert run.is_in(Phase.DONE)
     assert (run.failure.reason, run.failure.exit_code) == ("agent 2: A has no rows", 2)
-    assert told[1] == told[3] == [Stop("agent 2: A has no rows")]
+    assert outgoing[1] == outgoing[3] == [Stop("agent 2: A has no rows")]
 
 
-def test_one_that_fails_in_the_run_stops_all_and_their_last_words_are_waited_for() -> None:
+def test_one_that_fails_in_the_run_stops_all_and_waits_for_their_last_messages() -> None:
     run = Run().to(Phase.RUNNING)
-    told = said(run.hears(2, Failed("diverged", 4, 12)))
-    assert told[1] == told[3] == [Stop("agent 2: diverged")]
+    outgoing = sent(run.receives(2, Failed("diverged", 4, 12)))
+    assert outgoing[1] == outgoing[3] == [Stop("agent 2: diverged")]
     assert run.is_in(Phase.STOPPING)
-    assert run.hears(1, report(0, 7)) == [Record(1, report(0, 7))]
-    run.hears(1, Finished(12, REFERENCE))
+    assert run.receives(1, report(0, 7)) == [Record(1, report(0, 7))]
+    run.receives(1, Finished(12, REFERENCE))
     assert run.is_in(Phase.STOPPING)
-    run.hears(3, Finished(12, REFERENCE))
+    run.receives(3, Finished(12, REFERENCE))
     assert run.is_in(Phase.DONE)
     assert (run.failure.reason, run.failure.exit_code) == ("agent 2: diverged", 4)
 
 
 def test_one_that_was_interrupted_is_named_with_the_round() -> None:
     run = Run().to(Phase.RUNNING)
-    run.hears(2, Failed("interrupted", INTERRUPTED, 16))
-    run.hears(1, Finished(17, REFERENCE))
-    run.hears(3, Finished(16, REFERENCE))
+    run.receives(2, Failed("interrupted", INTERRUPTED, 16))
+    run.receives(1, Finished(17, REFERENCE))
+    run.receives(3, Finished(16, REFERENCE))
     assert run.failure.reason == "agent 2 was interrupted in round 17"
     assert run.failure.exit_code == INTERRUPTED
 
 
 def test_the_first_failure_is_the_cause() -> None:
     run = Run().to(Phase.RUNNING)
-    run.hears(2, Failed("diverged", 4, 3))
-    instructions = run.hears(1, Failed("agent 2 sent nothing", 3, 3))
-    assert said(instructions) == {}
+    run.receives(2, Failed("diverged", 4, 3))
+    instructions = run.receives(1, Failed("agent 2 sent nothing", 3, 3))
+    assert sent(instructions) == {}
     run.handle(Exited(3, 3, "agent 2 sent nothing"))
     assert run.is_in(Phase.DONE)
     assert (run.failure.reason, run.failure.exit_code) == ("agent 2: diverged", 4)
@@ -566,12 +570,12 @@ def test_the_first_failure_is_the_cause() -> None:
 
 def test_a_killed_agent_is_named_with_the_signal_and_the_round_its_neighbours_know() -> None:
     run = Run().to(Phase.RUNNING)
-    run.hears(1, report(0, 10))
-    told = said(run.handle(Exited(1, -9, "")))
-    assert told[2] == told[3] == [Stop("agent 1 was killed by SIGKILL")]
+    run.receives(1, report(0, 10))
+    outgoing = sent(run.handle(Exited(1, -9, "")))
+    assert outgoing[2] == outgoing[3] == [Stop("agent 1 was killed by SIGKILL")]
     assert run.is_in(Phase.STOPPING)
-    run.hears(3, Finished(16, REFERENCE))
-    run.hears(2, Finished(17, REFERENCE))
+    run.receives(3, Finished(16, REFERENCE))
+    run.receives(2, Finished(17, REFERENCE))
     assert run.is_in(Phase.DONE)
     assert run.failure.exit_code == PEER_FAILED
     # agent 3 is no neighbour of 1; agent 2 waited for it in round 17
@@ -581,16 +585,16 @@ def test_a_killed_agent_is_named_with_the_signal_and_the_round_its_neighbours_kn
 def test_only_neighbours_know_how_far_a_killed_agent_came() -> None:
     run = Run().to(Phase.RUNNING)
     run.handle(Exited(1, -9, ""))
-    run.hears(3, Finished(13, REFERENCE))
-    run.hears(2, Finished(12, REFERENCE))
+    run.receives(3, Finished(13, REFERENCE))
+    run.receives(2, Finished(12, REFERENCE))
     assert run.failure.reason == "agent 1 was killed by SIGKILL in round 12"
 
 
-def test_the_round_is_known_from_reports_when_nobody_has_last_words() -> None:
+def test_the_round_is_known_from_reports_if_no_agent_sends_finished() -> None:
     run = Run().to(Phase.RUNNING)
     for agent in WEIGHTS:
-        run.hears(agent, report(0, 10))
-    run.hears(2, Status(14, [1]))
+        run.receives(agent, report(0, 10))
+    run.receives(2, Status(14, [1]))
     run.handle(Exited(1, -15, ""))
     run.ticks(GRACE_SECONDS + 0.1)
     assert run.is_in(Phase.DONE)
@@ -609,8 +613,8 @@ def test_a_killed_agent_before_the_run(phase: Phase) -> None:
 def test_one_that_is_killed_before_it_came() -> None:
     run = Run(supervised=True)
     run.hello(1)
-    told = said(run.handle(Exited(3, -9, "")))
-    assert told == {1: [Stop("agent 3 was killed by SIGKILL")]}
+    outgoing = sent(run.handle(Exited(3, -9, "")))
+    assert outgoing == {1: [Stop("agent 3 was killed by SIGKILL")]}
     assert run.is_in(Phase.DONE)
 
 
@@ -623,14 +627,14 @@ def test_a_signal_without_a_name_of_its_own(number: int) -> None:
     assert "agent 1 was killed by" in run.failure.reason
 
 
-def test_an_exit_code_with_last_words() -> None:
+def test_an_exit_code_with_a_last_line() -> None:
     run = Run(supervised=True).to(Phase.GATHERING)
     run.handle(Exited(2, 2, "data/2.npz: no such file"))
     assert run.is_in(Phase.DONE)
     assert (run.failure.reason, run.failure.exit_code) == ("agent 2: data/2.npz: no such file", 2)
 
 
-def test_an_exit_code_without_a_word() -> None:
+def test_an_exit_code_without_a_log() -> None:
     run = Run(supervised=True).to(Phase.PREPARING)
     run.handle(Exited(2, 77, ""))
     assert (run.failure.reason, run.failure.exit_code) == ("agent 2: left with exit code 77", 77)
@@ -649,14 +653,14 @@ def test_leaving_too_early_is_a_failure_even_with_exit_code_0(phase: Phase) -> N
 def test_leaving_at_the_end_is_none() -> None:
     run = Run(rounds=10, supervised=True).to(Phase.RUNNING)
     for agent in WEIGHTS:
-        run.hears(agent, report(0, 10))
-    run.hears(1, Finished(10, REFERENCE))
+        run.receives(agent, report(0, 10))
+    run.receives(1, Finished(10, REFERENCE))
     assert run.handle(Exited(1, 0, "")) == []
     assert run.is_in(Phase.RUNNING)
     assert run.session.failure is None
 
 
-def test_when_all_are_gone_nobody_is_waited_for() -> None:
+def test_when_all_are_gone_the_run_ends_at_once() -> None:
     run = Run(supervised=True).to(Phase.RUNNING)
     run.handle(Exited(1, -9, ""))
     run.handle(Exited(2, 3, "stopped"))
@@ -671,60 +675,60 @@ def test_when_all_are_gone_nobody_is_waited_for() -> None:
 
 def test_a_silent_agent_is_named_after_the_patience() -> None:
     run = Run().to(Phase.RUNNING)
-    run.ticks(PATIENCE / 2, speaking=[1, 3])
-    run.ticks(PATIENCE / 2, speaking=[1, 3])
+    run.ticks(PATIENCE / 2, alive=[1, 3])
+    run.ticks(PATIENCE / 2, alive=[1, 3])
     assert run.session.failure is None  # exactly the patience is not yet too long
-    told = said(run.ticks(0.1, speaking=[1, 3]))
-    assert told[1] == told[3] == [Stop("agent 2 has been silent for 30 s")]
-    run.hears(1, Finished(8, REFERENCE))
-    run.hears(3, Finished(7, REFERENCE))
+    outgoing = sent(run.ticks(0.1, alive=[1, 3]))
+    assert outgoing[1] == outgoing[3] == [Stop("agent 2 has been silent for 30 s")]
+    run.receives(1, Finished(8, REFERENCE))
+    run.receives(3, Finished(7, REFERENCE))
     assert run.failure.reason == "agent 2 has been silent for 30 s in round 8"
     assert (run.failure.agent, run.failure.exit_code) == (2, PEER_FAILED)
 
 
 @pytest.mark.parametrize("message", [Status(3, []), report(0, 10)])
-def test_any_word_breaks_the_silence(message: FromAgent) -> None:
+def test_any_message_ends_the_silence(message: FromAgent) -> None:
     run = Run().to(Phase.RUNNING)
-    run.ticks(PATIENCE - 1, speaking=[1, 3])
-    run.hears(2, message)
-    run.ticks(PATIENCE - 1, speaking=[1, 3])
+    run.ticks(PATIENCE - 1, alive=[1, 3])
+    run.receives(2, message)
+    run.ticks(PATIENCE - 1, alive=[1, 3])
     assert run.session.failure is None
 
 
 def test_silence_while_preparing() -> None:
     run = Run().to(Phase.PREPARING)
-    run.ticks(PATIENCE + 1, speaking=[1, 2])
+    run.ticks(PATIENCE + 1, alive=[1, 2])
     assert run.is_in(Phase.DONE)
     assert run.failure.reason == "agent 3 has been silent for 30 s"
 
 
 def test_silence_while_gathering_lets_the_agent_come_back() -> None:
     run = Run(gather_seconds=1000.0).to(Phase.GATHERING)
-    instructions = run.ticks(PATIENCE + 1, speaking=[1])
+    instructions = run.ticks(PATIENCE + 1, alive=[1])
     assert "agent 2 has been silent for 30 s; it may come back" in notes(instructions)
-    assert run.session.missing == [2, 3]
+    assert run.session.members.missing == [2, 3]
     assert run.session.failure is None
     run.hello(2)
-    assert run.session.missing == [3]
+    assert run.session.members.missing == [3]
 
 
 def test_silence_while_gathering_ends_a_supervised_run() -> None:
     run = Run(gather_seconds=1000.0, supervised=True).to(Phase.GATHERING)
-    run.ticks(PATIENCE + 1, speaking=[1])
+    run.ticks(PATIENCE + 1, alive=[1])
     assert run.is_in(Phase.DONE)
     assert run.failure.reason == "agent 2 has been silent for 30 s"
 
 
-def test_not_everybody_came() -> None:
+def test_not_all_agents_came() -> None:
     run = Run(patience=1000.0)
     run.hello(2)
     run.ticks(60.0)
     assert run.session.failure is None
-    told = said(run.ticks(0.1))
+    outgoing = sent(run.ticks(0.1))
     assert run.is_in(Phase.DONE)
     assert run.failure.reason == "not all agents came within 60 s: still missing 1, 3"
     assert run.failure.exit_code == PEER_FAILED
-    assert told == {2: [Stop(run.failure.reason)]}
+    assert outgoing == {2: [Stop(run.failure.reason)]}
 
 
 def test_the_gathering_has_no_deadline_once_all_are_here() -> None:
@@ -739,35 +743,35 @@ def test_the_gathering_has_no_deadline_once_all_are_here() -> None:
 @pytest.mark.parametrize("phase", [Phase.GATHERING, Phase.PREPARING])
 def test_an_interruption_before_the_run_ends_it_at_once(phase: Phase) -> None:
     run = Run().to(phase)
-    told = said(run.handle(Interrupted()))
+    outgoing = sent(run.handle(Interrupted()))
     assert run.is_in(Phase.DONE)
-    assert told == {agent: [Stop("interrupted")] for agent in run.session.members}
+    assert outgoing == {agent: [Stop("interrupted")] for agent in run.session.members}
     assert (run.failure.reason, run.failure.exit_code) == ("interrupted", INTERRUPTED)
 
 
 def test_an_interruption_of_the_run_waits_for_the_last_reports() -> None:
     run = Run().to(Phase.RUNNING)
-    assert said(run.handle(Interrupted())) == to_all(Stop("interrupted"))
+    assert sent(run.handle(Interrupted())) == to_all(Stop("interrupted"))
     assert run.is_in(Phase.STOPPING)
     for agent in WEIGHTS:
-        assert run.hears(agent, report(0, 6 + agent)) == [Record(agent, report(0, 6 + agent))]
-        run.hears(agent, Finished(6 + agent, REFERENCE))
+        assert run.receives(agent, report(0, 6 + agent)) == [Record(agent, report(0, 6 + agent))]
+        run.receives(agent, Finished(6 + agent, REFERENCE))
     assert run.is_in(Phase.DONE)
     assert (run.failure.reason, run.failure.exit_code) == ("interrupted", INTERRUPTED)
-    assert run.session.round == 7
+    assert run.session.members.round == 7
 
 
 def test_reports_of_a_stopped_run_grant_nothing() -> None:
     run = Run(stop_change=0.5).to(Phase.STOPPING)
     for agent in WEIGHTS:
-        assert said(run.hears(agent, report(0, 10, change=0.0))) == {}
-    assert run.session.grant == Grant(20, False)
+        assert sent(run.receives(agent, report(0, 10, change=0.0))) == {}
+    assert run.session.grants.grant == Grant(20, False)
 
 
-def test_the_last_words_are_not_waited_for_for_ever() -> None:
+def test_the_wait_for_last_messages_has_a_deadline() -> None:
     run = Run().to(Phase.RUNNING)
     run.handle(Interrupted())
-    run.hears(1, Finished(5, REFERENCE))
+    run.receives(1, Finished(5, REFERENCE))
     run.ticks(GRACE_SECONDS)
     assert run.is_in(Phase.STOPPING)
     run.ticks(0.01)
@@ -783,41 +787,41 @@ def test_a_second_interruption_changes_nothing() -> None:
 # --- a privacy budget that does not last ----------------------------------------------------------
 
 
-def everybody_plays(run: Run, until: int) -> None:
-    """Everybody plays and reports windows up to this round."""
+def all_play(run: Run, until: int) -> None:
+    """All agents play and report windows up to this round."""
     window = run.session.settings.window
     for first in range(0, until, window):
         for agent in run.agents:
-            run.hears(agent, report(first, min(window, until - first)))
+            run.receives(agent, report(first, min(window, until - first)))
 
 
 def test_a_budget_known_from_the_start_makes_the_run_shorter() -> None:
     run = Run().to(Phase.PREPARING)
-    instructions = run.hears(2, Spent(0, [], 2.0, 13))
+    instructions = run.receives(2, Spent(0, [], 2.0, 13))
     text = (
         "the run will end after 13 rounds: "
         "round 13 would exceed the privacy budget of agent 2 (epsilon: 2)"
     )
-    assert said(instructions) == {agent: [Notice(text)] for agent in run.agents}
+    assert sent(instructions) == {agent: [Notice(text)] for agent in run.agents}
     assert text in notes(instructions)
     for agent in run.agents:
-        told = said(run.hears(agent, Ready(DIMENSION)))
-    assert told == {agent: [Grant(13, True)] for agent in run.agents}
-    everybody_plays(run, 13)
+        outgoing = sent(run.receives(agent, Ready(DIMENSION)))
+    assert outgoing == {agent: [Grant(13, True)] for agent in run.agents}
+    all_play(run, 13)
     for agent in run.agents:
-        run.hears(agent, Finished(13, REFERENCE))
+        run.receives(agent, Finished(13, REFERENCE))
     assert run.is_in(Phase.TALLYING)
     assert run.session.failure is None
-    assert run.session.round == run.session.rounds == 13
+    assert run.session.members.round == run.session.grants.rounds == 13
 
 
 @pytest.mark.parametrize("limit", [20, 21, 29, 30])
-def test_a_budget_seen_in_time_ends_the_run_in_that_round_for_everybody(limit: int) -> None:
+def test_a_budget_seen_in_time_ends_the_run_in_that_round_for_all(limit: int) -> None:
     run = Run().to(Phase.RUNNING)
-    assert run.session.grant == Grant(20, False)
-    run.hears(3, Spent(0, [0.5, 0.9], 1.0, limit))
-    everybody_plays(run, 10)
-    assert run.session.grant == Grant(limit, True)
+    assert run.session.grants.grant == Grant(20, False)
+    run.receives(3, Spent(0, [0.5, 0.9], 1.0, limit))
+    all_play(run, 10)
+    assert run.session.grants.grant == Grant(limit, True)
     assert (
         run.session.shortened
         == f"round {limit} would exceed the privacy budget of agent 3 (epsilon: 0.9 of 1)"
@@ -827,30 +831,30 @@ def test_a_budget_seen_in_time_ends_the_run_in_that_round_for_everybody(limit: i
 def test_of_two_budgets_the_shorter_holds() -> None:
     run = Run().to(Phase.RUNNING)
     for agent, limit in ((1, 30), (3, 25), (2, 28), (1, 44)):
-        run.hears(agent, Spent(0, [], 1.0, limit))
-    assert (run.session.rounds, run.session.limited_by) == (25, 3)
+        run.receives(agent, Spent(0, [], 1.0, limit))
+    assert (run.session.grants.rounds, run.session.grants.limited_by) == (25, 3)
 
 
 def test_a_budget_longer_than_the_run_changes_nothing() -> None:
     run = Run().to(Phase.RUNNING)
-    assert said(run.hears(1, Spent(0, [], 1.0, 45))) == {}
-    assert (run.session.rounds, run.session.shortened) == (45, None)
+    assert sent(run.receives(1, Spent(0, [], 1.0, 45))) == {}
+    assert (run.session.grants.rounds, run.session.shortened) == (45, None)
 
 
 def test_rounds_already_granted_are_not_taken_back() -> None:
-    """Whoever says it so late will have to refuse them itself."""
+    """An agent that reports its limit too late refuses the rounds itself."""
     run = Run().to(Phase.RUNNING)
-    run.hears(1, Spent(0, [], 1.0, 19))
-    assert run.session.rounds == 45
-    assert run.session.grant.until == 20
+    run.receives(1, Spent(0, [], 1.0, 19))
+    assert run.session.grants.rounds == 45
+    assert run.session.grants.until == 20
 
 
 def test_what_is_spent_is_recorded() -> None:
     run = Run().to(Phase.RUNNING)
     spent = Spent(0, [0.25, 0.5], None, None)
-    assert run.hears(2, spent) == [RecordSpent(2, spent)]
+    assert run.receives(2, spent) == [RecordSpent(2, spent)]
     assert run.session.members[2].epsilon == 0.5
-    assert run.hears(2, Spent(2, [], None, None)) == [RecordSpent(2, Spent(2, [], None, None))]
+    assert run.receives(2, Spent(2, [], None, None)) == [RecordSpent(2, Spent(2, [], None, None))]
     assert run.session.members[2].epsilon == 0.5
 
 
@@ -858,12 +862,12 @@ def test_what_is_spent_is_recorded() -> None:
 
 
 @pytest.mark.parametrize("phase", [Phase.GATHERING, Phase.PREPARING, Phase.RUNNING, Phase.STOPPING])
-def test_rubbish_from_a_stranger_is_refused_and_the_run_goes_on(phase: Phase) -> None:
+def test_rubbish_from_an_unknown_connection_is_refused(phase: Phase) -> None:
     run = Run().to(phase)
     before = run.session.failure
     instructions = run.handle(Invalid(connection(9), "bytes that are not msgpack"))
-    assert said(instructions) == {9: [Refused("bytes that are not msgpack")]}
-    assert "stranger" in notes(instructions)
+    assert sent(instructions) == {9: [Refused("bytes that are not msgpack")]}
+    assert "unknown connection" in notes(instructions)
     assert run.is_in(phase)
     assert run.session.failure is before
 
@@ -871,8 +875,8 @@ def test_rubbish_from_a_stranger_is_refused_and_the_run_goes_on(phase: Phase) ->
 @pytest.mark.parametrize("phase", [Phase.GATHERING, Phase.PREPARING, Phase.RUNNING])
 def test_rubbish_from_a_member_ends_the_run(phase: Phase) -> None:
     run = Run().to(phase)
-    told = said(run.handle(Invalid(connection(2), "Hello with 1 fields")))
-    assert told[1] == [Stop("agent 2: Hello with 1 fields")]
+    outgoing = sent(run.handle(Invalid(connection(2), "Hello with 1 fields")))
+    assert outgoing[1] == [Stop("agent 2: Hello with 1 fields")]
     assert (run.failure.reason, run.failure.exit_code) == (
         "agent 2: Hello with 1 fields",
         PEER_FAILED,
@@ -893,7 +897,7 @@ EXPECTED_IN = {
 }
 
 
-def test_the_table_lists_what_may_be_said_when() -> None:
+def test_the_table_lists_the_messages_of_each_phase() -> None:
     assert set(TABLE) == {(phase, kind) for phase, kinds in EXPECTED_IN.items() for kind in kinds}
 
 
@@ -906,18 +910,18 @@ def test_what_the_table_does_not_list_is_an_error_of_the_agent(
     phase: Phase, message: FromAgent
 ) -> None:
     run = Run().to(phase)
-    told = said(run.hears(2, message))
+    outgoing = sent(run.receives(2, message))
     what, when = type(message).__name__, phase.name.lower()
-    assert run.failure.reason == f"agent 2 said {what} while the run was {when}"
+    assert run.failure.reason == f"agent 2 sent {what} while the run was {when}"
     assert (run.failure.agent, run.failure.exit_code) == (2, PEER_FAILED)
-    assert told[1] == [Stop(run.failure.reason)]
+    assert outgoing[1] == [Stop(run.failure.reason)]
     assert run.is_in(Phase.STOPPING if phase is Phase.RUNNING else Phase.DONE)
 
 
 @pytest.mark.parametrize("first", [10, 1, 9])
 def test_a_report_from_the_wrong_round_is_an_error_of_the_agent(first: int) -> None:
     run = Run().to(Phase.RUNNING)
-    instructions = run.hears(2, report(first, 10))
+    instructions = run.receives(2, report(first, 10))
     assert not [i for i in instructions if isinstance(i, Record)]
     assert run.failure.reason == f"agent 2 reported from round {first}, not 0"
     assert (run.failure.agent, run.failure.exit_code) == (2, PEER_FAILED)
@@ -925,17 +929,17 @@ def test_a_report_from_the_wrong_round_is_an_error_of_the_agent(first: int) -> N
 
 def test_the_same_report_twice_is_an_error_of_the_agent() -> None:
     run = Run().to(Phase.RUNNING)
-    run.hears(2, report(0, 10))
-    run.hears(2, report(0, 10))
+    run.receives(2, report(0, 10))
+    run.receives(2, report(0, 10))
     assert run.failure.reason == "agent 2 reported from round 0, not 10"
 
 
 @pytest.mark.parametrize("rounds", [0, 5, 20, 1000])
 def test_a_report_that_is_not_one_window_is_an_error_of_the_agent(rounds: int) -> None:
-    """20 rounds in windows of 10 are granted. A report of another length would leave its window incomplete
-    for ever, or (an empty one) complete it twice, and nobody would be named."""
+    """20 rounds in windows of 10 are granted. A report of another length would leave its window
+    incomplete forever, or (an empty one) complete it twice, and no agent would be named."""
     run = Run().to(Phase.RUNNING)
-    run.hears(2, report(0, rounds))
+    run.receives(2, report(0, rounds))
     assert run.session.failure is not None
     assert "agent 2" in run.failure.reason
 
@@ -943,11 +947,15 @@ def test_a_report_that_is_not_one_window_is_an_error_of_the_agent(rounds: int) -
 def test_a_window_counts_as_reported_only_when_each_agent_has_reported_it() -> None:
     """Agent 1 reports its window and then nothing, twice: that is not three agents."""
     run = Run().to(Phase.RUNNING)
-    told = [
-        said(run.hears(1, message)) for message in (report(0, 10), report(10, 0), report(10, 0))
+    outgoing = [
+        sent(run.receives(1, message)) for message in (report(0, 10), report(10, 0), report(10, 0))
     ]
     grants = [
-        m for each in told for messages in each.values() for m in messages if isinstance(m, Grant)
+        m
+        for each in outgoing
+        for messages in each.values()
+        for m in messages
+        if isinstance(m, Grant)
     ]
     assert grants == []
 
@@ -955,7 +963,7 @@ def test_a_window_counts_as_reported_only_when_each_agent_has_reported_it() -> N
 @pytest.mark.parametrize("rounds", [0, 19, 46])
 def test_finishing_before_the_last_granted_round_is_an_error_of_the_agent(rounds: int) -> None:
     run = Run().to(Phase.RUNNING)
-    run.hears(2, Finished(rounds, REFERENCE))
+    run.receives(2, Finished(rounds, REFERENCE))
     assert run.session.failure is not None
     assert "agent 2" in run.failure.reason
 
@@ -965,8 +973,8 @@ def test_a_reference_of_another_dimension_is_an_error_of_the_agent(length: int) 
     """References are stacked afterwards, which works only when they are alike."""
     run = Run(rounds=10).to(Phase.RUNNING)
     for agent in WEIGHTS:
-        run.hears(agent, report(0, 10))
-    run.hears(2, Finished(10, bytes(8 * length)))
+        run.receives(agent, report(0, 10))
+    run.receives(2, Finished(10, bytes(8 * length)))
     assert run.session.failure is not None
     assert "agent 2" in run.failure.reason
 
@@ -974,7 +982,7 @@ def test_a_reference_of_another_dimension_is_an_error_of_the_agent(length: int) 
 @pytest.mark.parametrize(("first", "rounds"), [(45, 1), (44, 1), (46, 0), (0, 0)])
 def test_rounds_after_the_last_are_an_error_of_the_agent(first: int, rounds: int) -> None:
     run = Run().to(Phase.TALLYING)
-    instructions = run.hears(2, report(first, rounds))
+    instructions = run.receives(2, report(first, rounds))
     assert not [i for i in instructions if isinstance(i, Record)]
     assert run.failure.reason == "agent 2 reported rounds after the last"
     assert run.is_in(Phase.DONE)
@@ -983,10 +991,10 @@ def test_rounds_after_the_last_are_an_error_of_the_agent(first: int, rounds: int
 def test_one_that_does_not_tally_is_named() -> None:
     run = Run().to(Phase.TALLYING)
     for agent in (1, 3):
-        run.hears(agent, report(45, 0))
-    told = said(run.ticks(PATIENCE + 0.1, speaking=(1, 3)))
+        run.receives(agent, report(45, 0))
+    outgoing = sent(run.ticks(PATIENCE + 0.1, alive=(1, 3)))
     assert run.failure.reason == "agent 2 has been silent for 30 s"
-    assert told[1] == [Stop(run.failure.reason)]
+    assert outgoing[1] == [Stop(run.failure.reason)]
     assert run.is_in(Phase.DONE)
 
 
@@ -1005,23 +1013,21 @@ def test_who_has_not_come_is_named_with_the_time_and_again_now_and_then() -> Non
     assert noted(run.ticks(1, [2])) == ["waiting for agents 1, 3 (for 7 s)"]
     assert noted(run.ticks(REPEAT_SECONDS - 1, [2])) == []
     assert noted(run.ticks(1, [2])) == ["waiting for agents 1, 3 (for 17 s)"]
-    run.hears(2, Failed("interrupted", 130, 0))
+    run.receives(2, Failed("interrupted", 130, 0))
     assert noted(run.ticks(2)) == ["waiting for agents 1, 3 (for 19 s), 2 (for 2 s)"]
 
 
-def test_a_silent_agent_is_named_before_the_patience_is_over_and_missed_no_more_when_it_is_back() -> (
-    None
-):
+def test_a_silent_agent_is_named_before_the_patience_is_over() -> None:
     run = Run().to(Phase.RUNNING)
     assert noted(run.ticks(2, [1, 2])) == []
-    run.hears(2, Status(7, [3]))
+    run.receives(2, Status(7, [3]))
     assert noted(run.ticks(2, [1])) == ["waiting for agent 3 (for 4 s), round 7"]
-    assert run.session.waiting == "waiting for agent 3 (for 4 s), round 7"
+    assert run.session.notices.text == "waiting for agent 3 (for 4 s), round 7"
     assert noted(run.ticks(1, [1, 2])) == []
-    assert run.session.waiting == "waiting for agent 3 (for 5 s), round 7"
+    assert run.session.notices.text == "waiting for agent 3 (for 5 s), round 7"
     assert noted(run.ticks(10, [1, 2])) == ["waiting for agent 3 (for 15 s), round 7"]
     assert noted(run.ticks(1, [1, 2, 3])) == ["going on, round 7"]
-    assert run.session.waiting == ""
+    assert run.session.notices.text == ""
     assert run.is_in(Phase.RUNNING)
 
 
@@ -1033,11 +1039,11 @@ def test_when_all_are_alive_it_names_those_whose_messages_do_not_arrive() -> Non
     for _ in range(5):
         run.now += 1
         for agent, status in waiting.items():
-            run.hears(agent, status)
+            run.receives(agent, status)
         texts += noted(run.handle(Tick()))
     assert texts == ["waiting for agents 2, 3 (for 4 s), round 8"]
     for agent in WEIGHTS:
-        run.hears(agent, report(0, 10))
+        run.receives(agent, report(0, 10))
     assert noted(run.handle(Tick())) == ["going on, round 10"]
 
 
@@ -1046,7 +1052,7 @@ def test_slow_rounds_are_no_silence() -> None:
     for round_ in range(8):
         run.now += 2
         for agent in WEIGHTS:
-            run.hears(agent, Status(round_, [2] if agent == 1 else []))
+            run.receives(agent, Status(round_, [2] if agent == 1 else []))
         assert noted(run.handle(Tick())) == []
 
 
@@ -1055,31 +1061,31 @@ def test_slow_rounds_are_no_silence() -> None:
 
 def test_pulses_while_gathering_say_who_is_missing() -> None:
     run = Run().to(Phase.GATHERING)
-    assert said(run.ticks(PULSE_SECONDS / 2)) == {}
-    told = said(run.ticks(PULSE_SECONDS / 2))
-    assert told == {1: [Waiting([3])], 2: [Waiting([3])]}
+    assert sent(run.ticks(PULSE_SECONDS / 2)) == {}
+    outgoing = sent(run.ticks(PULSE_SECONDS / 2))
+    assert outgoing == {1: [Waiting([3])], 2: [Waiting([3])]}
     assert run.ticks(PULSE_SECONDS / 2) == []
 
 
 def test_pulses_while_preparing_say_who_is_not_ready() -> None:
     run = Run().to(Phase.PREPARING)
-    run.hears(2, Ready(DIMENSION))
-    assert said(run.ticks(PULSE_SECONDS)) == to_all(Waiting([1, 3]))
+    run.receives(2, Ready(DIMENSION))
+    assert sent(run.ticks(PULSE_SECONDS)) == to_all(Waiting([1, 3]))
 
 
 def test_pulses_while_running_repeat_the_grant() -> None:
     run = Run().to(Phase.RUNNING)
-    assert said(run.ticks(PULSE_SECONDS)) == to_all(Grant(20, False))
+    assert sent(run.ticks(PULSE_SECONDS)) == to_all(Grant(20, False))
     for agent in WEIGHTS:
-        run.hears(agent, report(0, 10))
-    assert said(run.ticks(PULSE_SECONDS)) == to_all(Grant(30, False))
+        run.receives(agent, report(0, 10))
+    assert sent(run.ticks(PULSE_SECONDS)) == to_all(Grant(30, False))
 
 
 def test_pulses_while_tallying_ask_again() -> None:
     run = Run().to(Phase.TALLYING)
-    assert said(run.ticks(PULSE_SECONDS)) == to_all(Tally())
-    run.hears(1, report(45, 0))
-    run.hears(1, report(45, 0))  # the answer to each time it was asked
+    assert sent(run.ticks(PULSE_SECONDS)) == to_all(Tally())
+    run.receives(1, report(45, 0))
+    run.receives(1, report(45, 0))  # the answer to each time it was asked
     assert run.is_in(Phase.TALLYING)
 
 
@@ -1091,17 +1097,17 @@ def test_no_pulses_while_stopping() -> None:
 def test_status_tells_how_far_the_slowest_is() -> None:
     run = Run().to(Phase.RUNNING)
     for agent, round_ in ((1, 7), (2, 6), (3, 8)):
-        assert run.hears(agent, Status(round_, [2])) == []
-    assert run.session.round == 6
-    run.hears(2, Status(3, []))  # an old one that came late
-    assert run.session.round == 6
+        assert run.receives(agent, Status(round_, [2])) == []
+    assert run.session.members.round == 6
+    run.receives(2, Status(3, []))  # an old one that came late
+    assert run.session.members.round == 6
 
 
 # --- after the end --------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    "happening",
+    "event",
     [
         *[Received(connection(1), message) for message in MESSAGES],
         Received(connection(1), Hello(1, endpoint(1))),
@@ -1116,22 +1122,22 @@ def test_status_tells_how_far_the_slowest_is() -> None:
     ids=str,
 )
 @pytest.mark.parametrize("well", [True, False])
-def test_nothing_is_said_or_changed_after_the_end(happening: Event, well: bool) -> None:
+def test_nothing_is_sent_or_changed_after_the_end(event: Event, well: bool) -> None:
     run = Run(rounds=10)
     if well:
         run.to(Phase.TALLYING)
         for agent in WEIGHTS:
-            run.hears(agent, report(10, 0))
+            run.receives(agent, report(10, 0))
     else:
         run.to(Phase.DONE)
     session = run.session
     before = (
         session.failure and replace(session.failure),
         session.ended,
-        session.round,
-        session.grant,
+        session.members.round,
+        session.grants.grant,
     )
     run.now += 1000.0
-    assert run.handle(happening) == []
+    assert run.handle(event) == []
     assert run.is_in(Phase.DONE)
-    assert (session.failure, session.ended, session.round, session.grant) == before
+    assert (session.failure, session.ended, session.members.round, session.grants.grant) == before

@@ -1,4 +1,4 @@
-"""The processes of agents: who left, how, with which last words; and nobody is left behind."""
+"""The processes of agents: exits with code and last line; no process is left behind."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ import psutil
 import pytest
 
 from cpgt.coordinator import supervisor as module
-from cpgt.coordinator.supervisor import Exit, Supervisor
+from cpgt.coordinator.events import Exited
+from cpgt.coordinator.supervisor import Supervisor
 from tests.wire.polling import eventually
 
 FOR_EVER = "import signal\nwhile True: signal.pause()"
@@ -50,18 +51,18 @@ class Children:
         }
         self.supervisor.start(commands, {agent: self.log(agent) for agent in programs})
 
-    def exits(self, count: int) -> list[Exit]:
-        found: list[Exit] = []
+    def exits(self, count: int) -> list[Exited]:
+        found: list[Exited] = []
 
         def look() -> bool:
             found.extend(self.supervisor.exits())
             return len(found) >= count
 
         eventually(look, f"{count} exits")
-        return sorted(found)
+        return sorted(found, key=lambda exited: exited.agent)
 
     def ready_pid(self, agent: int) -> int:
-        """The child's process id, once it has said that it is ready."""
+        """The child's process id, once it has printed that it is ready."""
         eventually(lambda: self.log(agent).read_text().endswith("\n"), f"agent {agent} ready")
         return int(self.log(agent).read_text().split()[1])
 
@@ -73,7 +74,7 @@ def children(tmp_path: Path) -> Iterator[Children]:
     yield children
     children.supervisor.end(0.0)
     left = set(psutil.Process().children()) - before
-    for process in left:  # so that a supervisor that fails its test leaves nobody behind
+    for process in left:  # so that a supervisor that fails its test leaves no process behind
         process.kill()
         process.wait()
     assert not left, "a child outlived its supervisor"
@@ -88,26 +89,26 @@ def is_gone(pid: int) -> bool:
     return False
 
 
-def test_exits_are_told_once_with_code_and_last_words(children: Children) -> None:
+def test_exits_are_reported_once_with_code_and_last_line(children: Children) -> None:
     children.start(
         {
-            1: "print('first'); print('last words')",
+            1: "print('first'); print('last line')",
             2: "import sys; print('Error: agent 2: no such file', file=sys.stderr); sys.exit(2)",
             3: "raise SystemExit(77)",
         }
     )
     assert children.exits(3) == [
-        Exit(1, 0, "last words"),
-        Exit(2, 2, "no such file"),
-        Exit(3, 77, ""),
+        Exited(1, 0, "last line"),
+        Exited(2, 2, "no such file"),
+        Exited(3, 77, ""),
     ]
     assert children.supervisor.exits() == []
 
 
-def test_those_who_stay_are_not_told(children: Children) -> None:
+def test_running_processes_are_not_reported(children: Children) -> None:
     children.start({1: READY + FOR_EVER, 2: "pass"})
     children.ready_pid(1)
-    assert children.exits(1) == [Exit(2, 0, "")]
+    assert children.exits(1) == [Exited(2, 0, "")]
     assert children.supervisor.exits() == []
 
 
@@ -115,23 +116,23 @@ def test_a_signal_is_a_negative_code(children: Children) -> None:
     children.start({1: READY + FOR_EVER})
     pid = children.ready_pid(1)
     os.kill(pid, signal.SIGKILL)
-    assert children.exits(1) == [Exit(1, -signal.SIGKILL, f"ready {pid}")]
+    assert children.exits(1) == [Exited(1, -signal.SIGKILL, f"ready {pid}")]
 
 
-def test_the_last_line_of_a_traceback_is_the_last_word(children: Children) -> None:
+def test_the_last_line_of_a_traceback(children: Children) -> None:
     children.start({4: "raise ValueError('out of cheese')"})
-    assert children.exits(1) == [Exit(4, 1, "ValueError: out of cheese")]
+    assert children.exits(1) == [Exited(4, 1, "ValueError: out of cheese")]
 
 
-def test_last_words_that_are_not_text(children: Children) -> None:
+def test_a_last_line_that_is_not_text(children: Children) -> None:
     children.start({1: r"import sys; sys.stdout.buffer.write(b'caf\xe9\n\n')"})
-    assert children.exits(1) == [Exit(1, 0, "caf\N{REPLACEMENT CHARACTER}")]
+    assert children.exits(1) == [Exited(1, 0, "caf\N{REPLACEMENT CHARACTER}")]
 
 
 def test_nothing_is_known_of_those_that_were_started_elsewhere(children: Children) -> None:
     children.start({1: "print('so long')"})
     children.exits(1)
-    assert (children.supervisor.last_words(1), children.supervisor.last_words(2)) == ("so long", "")
+    assert (children.supervisor.last_line(1), children.supervisor.last_line(2)) == ("so long", "")
 
 
 def test_both_streams_go_to_the_log(children: Children) -> None:
@@ -157,7 +158,7 @@ def typed() -> Iterator[None]:
 @pytest.mark.usefixtures("typed")
 def test_an_agent_does_not_read_what_is_typed_for_the_coordinator(children: Children) -> None:
     children.start({1: "import sys; print(repr(sys.stdin.read()))"})
-    assert children.exits(1) == [Exit(1, 0, "''")]
+    assert children.exits(1) == [Exited(1, 0, "''")]
 
 
 def test_end_lets_children_leave_by_themselves(children: Children) -> None:
@@ -202,7 +203,7 @@ def test_end_kills_one_that_is_stopped(children: Children, monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize("started", [False, True])
-def test_end_of_nobody_is_at_once(children: Children, started: bool) -> None:
+def test_end_without_processes_is_immediate(children: Children, started: bool) -> None:
     if started:
         children.start({1: "pass"})
         children.exits(1)
@@ -211,7 +212,7 @@ def test_end_of_nobody_is_at_once(children: Children, started: bool) -> None:
     assert time.monotonic() - began < 1.0
 
 
-def test_after_the_end_nobody_is_told_to_have_left(children: Children) -> None:
+def test_after_the_end_there_are_no_exits(children: Children) -> None:
     children.start({1: READY + FOR_EVER})
     children.ready_pid(1)
     children.supervisor.end(0.0)

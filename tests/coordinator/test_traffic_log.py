@@ -1,4 +1,4 @@
-"""The byte ledger: rows in order, totals that add up, both ends of an edge compared, nothing overwritten."""
+"""The traffic log: rows in order, totals, both ends of an edge compared, no overwriting."""
 
 from __future__ import annotations
 
@@ -56,13 +56,13 @@ def path(tmp_path: Path) -> Path:
 
 
 def test_rows_stand_in_the_order_round_sender_receiver(path: Path) -> None:
-    with TrafficLog(path, NEIGHBOURS) as ledger:
-        ledger.record(3, report(0, [30, 31]))
-        ledger.record(1, report(0, [10, 11]))
-        ledger.record(2, report(0, [20, 300]))
-        ledger.record(2, report(2, [22]))
-        ledger.record(1, report(2, [12]))
-        ledger.record(3, report(2, [32]))
+    with TrafficLog(path, NEIGHBOURS) as traffic_log:
+        traffic_log.record(3, report(0, [30, 31]))
+        traffic_log.record(1, report(0, [10, 11]))
+        traffic_log.record(2, report(0, [20, 300]))
+        traffic_log.record(2, report(2, [22]))
+        traffic_log.record(1, report(2, [12]))
+        traffic_log.record(3, report(2, [32]))
     assert rows(path) == [
         [0, 1, 2, 5, 10, 12],
         [0, 2, 1, 15, 20, 22],
@@ -80,87 +80,87 @@ def test_rows_stand_in_the_order_round_sender_receiver(path: Path) -> None:
 
 
 def test_the_order_does_not_depend_on_how_the_neighbours_are_given(path: Path) -> None:
-    with TrafficLog(path, {3: (2,), 2: (3, 1), 1: (2,)}) as ledger:
+    with TrafficLog(path, {3: (2,), 2: (3, 1), 1: (2,)}) as traffic_log:
         for agent in (2, 3, 1):
-            ledger.record(agent, report(0, [10, 10]))
+            traffic_log.record(agent, report(0, [10, 10]))
     edges = [row[:3] for row in rows(path)]
     assert edges == sorted(edges)
     assert len(edges) == 8
 
 
 def test_rows_are_written_once_a_window_is_complete(path: Path) -> None:
-    with TrafficLog(path, NEIGHBOURS) as ledger:
-        ledger.record(1, report(0, [10]))
-        ledger.record(1, report(1, [10]))
-        ledger.record(2, report(0, [10]))
-        assert ledger.total("message") == 0
-        ledger.record(3, report(0, [10]))
+    with TrafficLog(path, NEIGHBOURS) as traffic_log:
+        traffic_log.record(1, report(0, [10]))
+        traffic_log.record(1, report(1, [10]))
+        traffic_log.record(2, report(0, [10]))
+        assert traffic_log.total("message") == 0
+        traffic_log.record(3, report(0, [10]))
         assert [row[:3] for row in rows(path)] == [[0, 1, 2], [0, 2, 1], [0, 2, 3], [0, 3, 2]]
 
 
 def test_totals_are_the_sums_of_the_rows(path: Path) -> None:
-    with TrafficLog(path, NEIGHBOURS) as ledger:
+    with TrafficLog(path, NEIGHBOURS) as traffic_log:
         for first, messages in ((0, [10, 255, 256]), (3, [1000, 7])):
             for agent in NEIGHBOURS:
-                ledger.record(agent, report(first, [size + agent for size in messages]))
+                traffic_log.record(agent, report(first, [size + agent for size in messages]))
         written = rows(path)
         for column, layer in enumerate(LAYERS, start=3):
-            assert ledger.total(layer) == sum(row[column] for row in written)
-        for (sender, receiver), total in ledger.edges.items():
+            assert traffic_log.total(layer) == sum(row[column] for row in written)
+        for (sender, receiver), total in traffic_log.edges.items():
             own = [row for row in written if row[1:3] == [sender, receiver]]
             assert total.rounds == len(own) == 5
             sums = [sum(row[column] for row in own) for column in (3, 4, 5)]
             assert total.bytes == dict(zip(LAYERS, sums, strict=True))
-    assert set(ledger.edges) == {(1, 2), (2, 1), (2, 3), (3, 2)}
+    assert set(traffic_log.edges) == {(1, 2), (2, 1), (2, 3), (3, 2)}
 
 
 def test_both_ends_of_every_edge_agree(path: Path) -> None:
-    with TrafficLog(path, NEIGHBOURS) as ledger:
-        ledger.record(1, report(0, [10, 11], {2: 41}))
-        ledger.record(2, report(0, [20, 21], {1: 21, 3: 61}))
-        ledger.record(3, report(0, [30, 31], {2: 20}))
-        assert ledger.unreconciled == [(2, 3)]  # agent 3 has not got the last one yet
-        ledger.record(1, report(2, [12], {2: 22}))
-        ledger.record(2, report(2, [22], {1: 12, 3: 32}))
-        ledger.record(3, report(2, [32], {2: 43}))
-        assert ledger.unreconciled == []
-        assert ledger.edges[2, 3].received == ledger.edges[2, 3].bytes["message"] == 63
+    with TrafficLog(path, NEIGHBOURS) as traffic_log:
+        traffic_log.record(1, report(0, [10, 11], {2: 41}))
+        traffic_log.record(2, report(0, [20, 21], {1: 21, 3: 61}))
+        traffic_log.record(3, report(0, [30, 31], {2: 20}))
+        assert traffic_log.unreconciled == [(2, 3)]  # agent 3 has not got the last one yet
+        traffic_log.record(1, report(2, [12], {2: 22}))
+        traffic_log.record(2, report(2, [22], {1: 12, 3: 32}))
+        traffic_log.record(3, report(2, [32], {2: 43}))
+        assert traffic_log.unreconciled == []
+        assert traffic_log.edges[2, 3].received == traffic_log.edges[2, 3].bytes["message"] == 63
 
 
 def test_an_edge_on_which_the_ends_differ_is_named(path: Path) -> None:
-    with TrafficLog(path, NEIGHBOURS) as ledger:
-        ledger.record(1, report(0, [10], {2: 21}))
-        ledger.record(2, report(0, [20], {1: 10, 3: 29}))
-        ledger.record(3, report(0, [30], {2: 20}))
-        assert ledger.unreconciled == [(2, 1), (3, 2)]
+    with TrafficLog(path, NEIGHBOURS) as traffic_log:
+        traffic_log.record(1, report(0, [10], {2: 21}))
+        traffic_log.record(2, report(0, [20], {1: 10, 3: 29}))
+        traffic_log.record(3, report(0, [30], {2: 20}))
+        assert traffic_log.unreconciled == [(2, 1), (3, 2)]
 
 
 def test_bytes_from_one_that_is_no_neighbour_count_for_no_edge(path: Path) -> None:
-    with TrafficLog(path, NEIGHBOURS) as ledger:
-        ledger.record(1, report(0, [10], {2: 10, 3: 999, 77: 999}))
-        ledger.record(2, report(0, [10], {1: 10, 3: 10}))
-        ledger.record(3, report(0, [10], {2: 10}))
-        assert ledger.unreconciled == []
-        assert (3, 1) not in ledger.edges
+    with TrafficLog(path, NEIGHBOURS) as traffic_log:
+        traffic_log.record(1, report(0, [10], {2: 10, 3: 999, 77: 999}))
+        traffic_log.record(2, report(0, [10], {1: 10, 3: 10}))
+        traffic_log.record(3, report(0, [10], {2: 10}))
+        assert traffic_log.unreconciled == []
+        assert (3, 1) not in traffic_log.edges
 
 
 def test_repetitions_are_counted_apart(path: Path) -> None:
-    with TrafficLog(path, NEIGHBOURS) as ledger:
-        ledger.record(1, report(0, [10], resent=[12, 13]))
-        ledger.record(2, report(0, [10]))
-        ledger.record(3, report(0, [10], resent=[7]))
-        assert ledger.resent == 32
-        assert ledger.total("message") == 40
+    with TrafficLog(path, NEIGHBOURS) as traffic_log:
+        traffic_log.record(1, report(0, [10], resent=[12, 13]))
+        traffic_log.record(2, report(0, [10]))
+        traffic_log.record(3, report(0, [10], resent=[7]))
+        assert traffic_log.resent == 32
+        assert traffic_log.total("message") == 40
 
 
 def test_what_is_known_of_unfinished_windows_is_written_at_the_end(path: Path) -> None:
     """Agent 3 was killed in its second window; the others stopped in the middle of theirs."""
-    with TrafficLog(path, NEIGHBOURS) as ledger:
+    with TrafficLog(path, NEIGHBOURS) as traffic_log:
         for agent in NEIGHBOURS:
-            ledger.record(agent, report(0, [10, 10]))
-        ledger.record(2, report(2, [20]))
-        ledger.record(1, report(2, [10, 10]))
-        ledger.record(1, report(4, [10]))
+            traffic_log.record(agent, report(0, [10, 10]))
+        traffic_log.record(2, report(2, [20]))
+        traffic_log.record(1, report(2, [10, 10]))
+        traffic_log.record(1, report(4, [10]))
     written = rows(path)
     assert written[8:] == [
         [2, 1, 2, 5, 10, 12],
@@ -169,41 +169,41 @@ def test_what_is_known_of_unfinished_windows_is_written_at_the_end(path: Path) -
         [3, 1, 2, 5, 10, 12],
         [4, 1, 2, 5, 10, 12],
     ]
-    assert {edge: total.rounds for edge, total in ledger.edges.items()} == {
+    assert {edge: total.rounds for edge, total in traffic_log.edges.items()} == {
         (1, 2): 5,
         (2, 1): 3,
         (2, 3): 3,
         (3, 2): 2,
     }
-    assert ledger.total("message") == sum(row[4] for row in written)
+    assert traffic_log.total("message") == sum(row[4] for row in written)
 
 
 def test_unfinished_windows_are_written_when_an_error_ends_the_run(path: Path) -> None:
-    with pytest.raises(KeyboardInterrupt), TrafficLog(path, NEIGHBOURS) as ledger:
-        ledger.record(1, report(0, [10]))
+    with pytest.raises(KeyboardInterrupt), TrafficLog(path, NEIGHBOURS) as traffic_log:
+        traffic_log.record(1, report(0, [10]))
         raise KeyboardInterrupt
     assert rows(path) == [[0, 1, 2, 5, 10, 12]]
 
 
 def test_a_report_without_rounds_writes_no_rows(path: Path) -> None:
     """One that is stopped while it waits has nothing new to report."""
-    with TrafficLog(path, NEIGHBOURS) as ledger:
+    with TrafficLog(path, NEIGHBOURS) as traffic_log:
         for agent in NEIGHBOURS:
-            ledger.record(agent, report(0, []))
-        ledger.record(2, report(5, []))
+            traffic_log.record(agent, report(0, []))
+        traffic_log.record(2, report(5, []))
     assert rows(path) == []
 
 
 def test_an_empty_run_leaves_a_header(path: Path) -> None:
-    with TrafficLog(path, NEIGHBOURS) as ledger:
-        assert ledger.unreconciled == []
+    with TrafficLog(path, NEIGHBOURS) as traffic_log:
+        assert traffic_log.unreconciled == []
     assert path.read_text() == ",".join(HEADER) + "\n"
 
 
 def test_one_agent_alone_has_no_edges(path: Path) -> None:
-    with TrafficLog(path, {1: ()}) as ledger:
-        ledger.record(1, report(0, [10]))
-        assert ledger.edges == {}
+    with TrafficLog(path, {1: ()}) as traffic_log:
+        traffic_log.record(1, report(0, [10]))
+        assert traffic_log.edges == {}
     assert rows(path) == []
 
 
@@ -248,57 +248,59 @@ def got(received: int) -> Counts:
 
 def test_what_the_kernel_got_stands_in_the_last_round_of_the_window(path: Path) -> None:
     """Agent 1's kernel had an early frame of the next window, so the next one has less."""
-    with TrafficLog(path, PAIR) as ledger:
-        ledger.record(1, report(0, [10, 11], receiving={2: got(HANDSHAKE + 12 + 13 + 14)}))
-        ledger.record(2, report(0, [10, 11], receiving={1: got(HANDSHAKE + 12 + 13)}))
-        ledger.record(1, report(2, [12], receiving={2: got(HANDSHAKE + 12 + 13 + 14)}))
-        ledger.record(2, report(2, [12], receiving={1: got(HANDSHAKE + 12 + 13 + 14)}))
+    with TrafficLog(path, PAIR) as traffic_log:
+        traffic_log.record(1, report(0, [10, 11], receiving={2: got(HANDSHAKE + 12 + 13 + 14)}))
+        traffic_log.record(2, report(0, [10, 11], receiving={1: got(HANDSHAKE + 12 + 13)}))
+        traffic_log.record(1, report(2, [12], receiving={2: got(HANDSHAKE + 12 + 13 + 14)}))
+        traffic_log.record(2, report(2, [12], receiving={1: got(HANDSHAKE + 12 + 13 + 14)}))
     assert tcp_column(path, 2, 1) == ["", str(HANDSHAKE + 39), "0"]
     assert tcp_column(path, 1, 2) == ["", str(HANDSHAKE + 25), "14"]
 
 
 def test_a_fast_agents_next_report_does_not_slip_into_this_window(path: Path) -> None:
-    with TrafficLog(path, PAIR) as ledger:
-        ledger.record(1, report(0, [10], receiving={2: got(100)}))
-        ledger.record(1, report(1, [10], receiving={2: got(200)}))
-        ledger.record(2, report(0, [10]))
-        ledger.record(2, report(1, [10]))
-        assert ledger.edges[2, 1].connection.carried == 200
+    with TrafficLog(path, PAIR) as traffic_log:
+        traffic_log.record(1, report(0, [10], receiving={2: got(100)}))
+        traffic_log.record(1, report(1, [10], receiving={2: got(200)}))
+        traffic_log.record(2, report(0, [10]))
+        traffic_log.record(2, report(1, [10]))
+        assert traffic_log.edges[2, 1].connection.carried == 200
     assert tcp_column(path, 2, 1) == ["100", "100"]
 
 
 def test_without_counts_the_column_is_empty_and_nothing_is_claimed(path: Path) -> None:
-    with TrafficLog(path, PAIR) as ledger:
+    with TrafficLog(path, PAIR) as traffic_log:
         for agent in PAIR:
-            ledger.record(agent, report(0, [10]))
+            traffic_log.record(agent, report(0, [10]))
     assert tcp_column(path, 1, 2) == [""]
-    connection = ledger.edges[1, 2].connection
+    connection = traffic_log.edges[1, 2].connection
     assert (
         connection.carried,
         connection.segments,
         connection.headers,
         connection.on_the_link,
     ) == (None,) * 4
-    assert ledger.uncheckable == [(1, 2), (2, 1)]
-    assert ledger.miscounted == []
+    assert traffic_log.uncheckable == [(1, 2), (2, 1)]
+    assert traffic_log.miscounted == []
 
 
 def counted(
     path: Path, *, sender: Counts, receiver: Counts, resent: list[int] | None = None
 ) -> TrafficLog:
-    """One message of 10 B on each of the two edges; 1 -> 2 counted like this, 2 -> 1 as it should be."""
+    """One message of 10 B on each of the two edges: 1 -> 2 with these counts, 2 -> 1 correct."""
     right = end(HANDSHAKE + 12, BACK), end(BACK, HANDSHAKE + 12)
-    with TrafficLog(path, PAIR) as ledger:
-        ledger.record(
+    with TrafficLog(path, PAIR) as traffic_log:
+        traffic_log.record(
             1, report(0, [10], resent=resent, sending={2: sender}, receiving={2: right[1]})
         )
-        ledger.record(2, report(0, [10], sending={1: right[0]}, receiving={1: receiver}))
-    return ledger
+        traffic_log.record(2, report(0, [10], sending={1: right[0]}, receiving={1: receiver}))
+    return traffic_log
 
 
 def test_layers_that_add_up(path: Path) -> None:
-    ledger = counted(path, sender=end(HANDSHAKE + 12, BACK), receiver=end(BACK, HANDSHAKE + 12))
-    assert ledger.miscounted == ledger.uncheckable == []
+    traffic_log = counted(
+        path, sender=end(HANDSHAKE + 12, BACK), receiver=end(BACK, HANDSHAKE + 12)
+    )
+    assert traffic_log.miscounted == traffic_log.uncheckable == []
 
 
 def test_what_tcp_itself_repeats_is_no_difference(path: Path) -> None:
@@ -316,9 +318,11 @@ def test_frames_sent_once_more_count(path: Path) -> None:
 def test_one_byte_anywhere_is_noticed(path: Path, place: int, error: int) -> None:
     values = [HANDSHAKE + 12, BACK, BACK, HANDSHAKE + 12]
     values[place] += error
-    ledger = counted(path, sender=end(values[0], values[1]), receiver=end(values[2], values[3]))
-    assert ledger.miscounted == [(1, 2)]
-    assert ledger.uncheckable == []
+    traffic_log = counted(
+        path, sender=end(values[0], values[1]), receiver=end(values[2], values[3])
+    )
+    assert traffic_log.miscounted == [(1, 2)]
+    assert traffic_log.uncheckable == []
 
 
 @pytest.mark.parametrize("place", [0, 1])
@@ -329,21 +333,21 @@ def test_an_edge_that_had_to_reconnect_is_not_compared_but_named(path: Path, pla
         end(999, BACK, connections=connections[0]),
         end(BACK, 888, connections=connections[1]),
     )
-    ledger = counted(path, sender=sender, receiver=receiver)
-    assert ledger.miscounted == []
-    assert ledger.uncheckable == [(1, 2)]
+    traffic_log = counted(path, sender=sender, receiver=receiver)
+    assert traffic_log.miscounted == []
+    assert traffic_log.uncheckable == [(1, 2)]
 
 
 def test_frames_sent_again_after_the_last_window_may_be_on_their_way(path: Path) -> None:
     right = end(HANDSHAKE + 12, BACK), end(BACK, HANDSHAKE + 12)
-    with TrafficLog(path, PAIR) as ledger:
+    with TrafficLog(path, PAIR) as traffic_log:
         for agent, peer in ((1, 2), (2, 1)):
-            ledger.record(
+            traffic_log.record(
                 agent, report(0, [10], sending={peer: right[0]}, receiving={peer: right[1]})
             )
-        ledger.record(1, report(1, [], resent=[10], sending={2: end(HANDSHAKE + 24, BACK)}))
-    assert ledger.uncheckable == [(1, 2)]
-    assert ledger.miscounted == []
+        traffic_log.record(1, report(1, [], resent=[10], sending={2: end(HANDSHAKE + 24, BACK)}))
+    assert traffic_log.uncheckable == [(1, 2)]
+    assert traffic_log.miscounted == []
 
 
 def test_what_a_link_carries_is_the_segments_of_both_directions(path: Path) -> None:

@@ -11,6 +11,7 @@ from click.testing import CliRunner
 from rich.console import Console
 
 from cpgt.commands.main import main
+from cpgt.results.summary import Summary, read_summary
 from cpgt.results.tables import Check, write_csv
 from cpgt.runs.observed import ProcessRun
 from cpgt.runs.pool import Task, run_tasks
@@ -22,6 +23,12 @@ from cpgt.theory.quadratics import limits
 
 K = np.arange(0, 2001, 10)
 STRAIGHT = np.asarray(0.99**K, dtype=np.float64)
+
+
+def some_summary() -> Summary:
+    summary = read_summary(Path(__file__).parent.parent / "results")
+    assert summary
+    return summary
 
 
 def test_the_table_is_the_papers() -> None:
@@ -66,7 +73,7 @@ def test_linear_curves_pass_and_others_do_not(residual: Any, linear: bool) -> No
     rate, steadiness = convergence.fit(K, residual)
     x = np.ones((len(K), 1, 1))
     curve = convergence.Curve(K, residual, x, rate, steadiness)
-    run = ProcessRun(np.ones((2001, 1, 1)), np.arange(2001.0), {}, {}, np.zeros(0))
+    run = ProcessRun(np.ones((2001, 1, 1)), np.arange(2001.0), {}, some_summary(), np.zeros(0))
     made = convergence.checks({"paper": curve}, {"paper": run})
     assert [check.passed for check in made] == [linear, True]
 
@@ -81,7 +88,7 @@ def test_a_trial_that_differs_from_its_processes_is_found() -> None:
     for error, passed in ((0.0, True), (1e-10, True), (1e-8, False)):
         wire = x.copy()
         wire[730, 1, 1] += error * np.abs(x[730]).max()
-        run = ProcessRun(wire, np.arange(2001.0), {}, {}, np.zeros(0))
+        run = ProcessRun(wire, np.arange(2001.0), {}, some_summary(), np.zeros(0))
         assert convergence.checks({"paper": curve}, {"paper": run})[1].passed == passed
 
 
@@ -201,12 +208,12 @@ def test_the_whole_command_in_small(tmp_path: Path) -> None:
         "theorems.csv": ",".join(conditions.HEADER),
     }
     assert "NOT PRIVATE" not in headers and "not_private" in (tmp_path / "summary.json").read_text()
-    _bytes_are_those_of_the_ledger(tmp_path)
+    _bytes_are_those_of_the_traffic_log(tmp_path)
 
 
-def _bytes_are_those_of_the_ledger(out: Path) -> None:
-    ledger = (out / "processes" / "paper-c1" / "bytes.csv").read_text().splitlines()[1:]
-    total = sum(int(line.split(",")[5]) for line in ledger if int(line.split(",")[0]) < 100)
+def _bytes_are_those_of_the_traffic_log(out: Path) -> None:
+    traffic_log = (out / "processes" / "paper-c1" / "bytes.csv").read_text().splitlines()[1:]
+    total = sum(int(line.split(",")[5]) for line in traffic_log if int(line.split(",")[0]) < 100)
     rows = [line.split(",") for line in (out / "bytes.csv").read_text().splitlines()]
     assert next(int(row[4]) for row in rows if row[:2] == ["CPGT-C1", "100"]) == total
 

@@ -50,7 +50,7 @@ def test_bandwidth_runs_compressed_and_uncompressed_and_says_what_it_measured(
     assert "<svg" in (out / "bandwidth.svg").read_text()
 
 
-def test_bytes_to_the_target_are_those_of_the_ledger(cpgt: Commands, tmp_path: Path) -> None:
+def test_bytes_to_the_target_are_those_of_the_traffic_log(cpgt: Commands, tmp_path: Path) -> None:
     out = tmp_path / "bandwidth"
     assert cpgt.run("bandwidth", "quadratic", "--out", str(out), *SMALL).returncode == 0
     row = json.loads((out / "bandwidth.json").read_text())["networks"][0]

@@ -73,9 +73,9 @@ def test_the_run_ends_in_the_same_round_for_everybody(cpgt: Commands, tmp_path: 
         rows = (folder / "epsilon.csv").read_text().splitlines()[1:]
         assert len(rows) == expected.rounds
         assert float(rows[-1].split(",")[2]) == told[str(agent)]["epsilon"]
-    ledger = (out / "epsilon.csv").read_text().splitlines()
-    assert ledger[0] == "round,agent,epsilon"
-    assert len(ledger) == 1 + 6 * expected.rounds
+    lines = (out / "epsilon.csv").read_text().splitlines()
+    assert lines[0] == "round,agent,epsilon"
+    assert len(lines) == 1 + 6 * expected.rounds
 
 
 def test_epsilon_of_private_data_stays_with_the_agent(cpgt: Commands, tmp_path: Path) -> None:

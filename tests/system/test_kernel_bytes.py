@@ -22,7 +22,9 @@ from cpgt.coordinator.server import Hooks, ListenAddress, coordinate
 from cpgt.coordinator.session import SessionSettings
 from cpgt.coordinator.supervisor import Supervisor
 from cpgt.coordinator.traffic_log import Edge, TrafficLog
-from cpgt.runs.launch import Experiment, agent_commands
+from cpgt.runs.experiment import Experiment
+from cpgt.runs.folder import with_endpoint
+from cpgt.runs.launch import agent_commands
 from cpgt.wire.kernel import Counts
 from cpgt.wire.messages import Report
 from tests.system.conftest import MARK, Commands, rows_of, tcp_of
@@ -86,12 +88,12 @@ class Witnessed(TrafficLog):
 
 
 def witnessed_run(network: Network, out: Path) -> tuple[Witnessed, dict[int, int]]:
-    """Run the network with real agents; its ledger, and who was which process."""
+    """Run the network with real agents; its traffic log, and who was which process."""
     out.mkdir()
-    ledger, agents = Witnessed(out / "bytes.csv", network), {}
+    traffic_log, agents = Witnessed(out / "bytes.csv", network), {}
 
     def listening(endpoint: str, supervisor: Supervisor) -> None:
-        commands = agent_commands(network, endpoint, out, Experiment())
+        commands = with_endpoint(agent_commands(network, out, Experiment(), out), endpoint)
         supervisor.start(commands, {agent: out / f"{agent}.log" for agent in commands})
         agents.update({process.pid: agent for agent, process in supervisor._processes.items()})
 
@@ -104,18 +106,20 @@ def witnessed_run(network: Network, out: Path) -> tuple[Witnessed, dict[int, int
         gather_seconds=60.0,
         supervised=True,
     )
-    hooks = Hooks(lambda _text: None, lambda _session, _ledger: None, listening)
-    session = coordinate(settings, ListenAddress("tcp://127.0.0.1:*"), ledger, hooks)
+    hooks = Hooks(lambda _text: None, lambda _session, _traffic_log: None, listening)
+    session = coordinate(settings, ListenAddress("tcp://127.0.0.1:*"), traffic_log, hooks)
     assert session.failure is None, session.failure
-    return ledger, agents
+    return traffic_log, agents
 
 
-def edges_seen(ledger: Witnessed, agents: dict[int, int]) -> dict[Edge, tuple[Socket, Socket]]:
+def edges_seen(traffic_log: Witnessed, agents: dict[int, int]) -> dict[Edge, tuple[Socket, Socket]]:
     """The two ends of each directed edge's connection, by what the kernel says of processes and ports."""
     publishers = {
-        socket.local: agents[socket.pid] for socket in ledger.listening if socket.pid in agents
+        socket.local: agents[socket.pid] for socket in traffic_log.listening if socket.pid in agents
     }
-    ends = {(socket.local, socket.peer): socket for socket in ledger.open if socket.pid in agents}
+    ends = {
+        (socket.local, socket.peer): socket for socket in traffic_log.open if socket.pid in agents
+    }
     return {
         (publishers[socket.peer], agents[socket.pid]): (ends[peer, local], socket)
         for (local, peer), socket in ends.items()
@@ -155,13 +159,13 @@ def test_layers_reconcile_to_the_byte(
 ) -> None:
     monkeypatch.setenv(MARK, cpgt.mark)
     network, out = load_network("paper", overrides), tmp_path / "run"
-    ledger, agents = witnessed_run(network, out)
-    frames = dict.fromkeys(ledger.edges, 0)
+    traffic_log, agents = witnessed_run(network, out)
+    frames = dict.fromkeys(traffic_log.edges, 0)
     for row in rows_of(out):
         message, zmtp = row[4:]
         assert zmtp == message + (2 if message <= 255 else 9)
         frames[row[1], row[2]] += zmtp
-    seen = edges_seen(ledger, agents)
+    seen = edges_seen(traffic_log, agents)
     assert set(seen) == {
         (agent, peer) for agent, peers in network.neighbours.items() for peer in peers
     }
@@ -169,6 +173,8 @@ def test_layers_reconcile_to_the_byte(
         there, back = GREETING + XPUB_READY + frames[edge], GREETING + SUB_READY + SUBSCRIPTIONS
         assert (sender.sent, receiver.received) == (there, there), f"ss, {edge}"
         assert (receiver.sent, sender.received) == (back, back), f"ss, {edge}, the way back"
-        assert kernel_bytes(ledger.edges[edge].connection) == ((there, back), (back, there)), edge
+        assert kernel_bytes(traffic_log.edges[edge].connection) == ((there, back), (back, there)), (
+            edge
+        )
         assert sum(int(size or 0) for size in tcp_of(out)[edge]) == there, "the column of bytes.csv"
-    assert ledger.miscounted == ledger.uncheckable == []
+    assert traffic_log.miscounted == traffic_log.uncheckable == []

@@ -11,8 +11,8 @@ import numpy as np
 from cpgt.configuration.data import build_objectives
 from cpgt.coordinator.traffic_log import LAYERS
 from cpgt.results.optimum import solve
-from cpgt.results.traffic import LINK, TCP
-from cpgt.runs.launch import agent_folder
+from cpgt.results.traffic import LINK, TCP, EdgeTraffic, Traffic
+from cpgt.runs.folder import agent_folder
 from cpgt.runs.observed import run_processes
 from cpgt.studies.bandwidth.contenders import Contender
 from cpgt.wire.arrays import Floats
@@ -28,7 +28,7 @@ class Measured:
     per_round: dict[str, float | None]  # of all edges
     to_target: dict[str, float | None]
     tcp: Floats  # (K + 1,): bytes through TCP up to each k
-    edges: list[dict[str, Any]]
+    edges: list[EdgeTraffic]
 
 
 def measure(contender: Contender, out: Path, target: float, seed: int, search: Path) -> Measured:
@@ -41,33 +41,32 @@ def measure(contender: Contender, out: Path, target: float, seed: int, search: P
     residual = distance / distance[0]
     reached = np.flatnonzero(residual <= target)
     rounds = int(reached[0]) if len(reached) else None
-    sizes = run.summary["bytes"]
+    traffic = run.summary.bytes
     # what the kernel counts is the handshake and the frames, to the byte (the summary says so, or which edges
     # differ), so that its count is known for rounds between its samples
-    tcp = run.bytes["zmtp"] + sizes["kernel"]["handshake"] * len(sizes["edges"])
+    handshakes = traffic.kernel.handshake * len(traffic.edges)
+    tcp = np.asarray(run.bytes["zmtp"] + handshakes, dtype=np.float64)
     return Measured(
         label=contender.label,
         alpha=network.algorithm.alpha,
         gamma=network.algorithm.gamma,
         residual=residual,
         rounds=rounds,
-        per_round=sizes["per_round"],
-        to_target=_to_target(rounds, run.bytes, tcp, sizes),
+        per_round=traffic.per_round,
+        to_target=_to_target(rounds, run.bytes, tcp, traffic),
         tcp=tcp,
-        edges=sizes["edges"],
+        edges=traffic.edges,
     )
 
 
 def _to_target(
-    rounds: int | None, sent: dict[str, Any], tcp: Floats, sizes: dict[str, Any]
+    rounds: int | None, sent: dict[str, Any], tcp: Floats, traffic: Traffic
 ) -> dict[str, float | None]:
     if rounds is None:
         return dict.fromkeys((*LAYERS, TCP, LINK))
-    counted = sizes["per_round"][LINK] is not None and not sizes["kernel"]["miscounted"]
+    link = None if traffic.kernel.miscounted else traffic.per_round[LINK]
     return {
         **{layer: float(sent[layer][rounds]) for layer in LAYERS},
-        TCP: float(tcp[rounds]) if counted else None,
-        LINK: sizes["per_round"][LINK] * rounds
-        if counted
-        else None,  # headers: the mean of all rounds
+        TCP: None if link is None else float(tcp[rounds]),
+        LINK: None if link is None else link * rounds,  # headers: the mean of all rounds
     }

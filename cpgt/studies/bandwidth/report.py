@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from msgspec import to_builtins
 from rich.console import Console
 from rich.filesize import decimal
 from rich.table import Table
@@ -83,8 +84,8 @@ def _layers(findings: Findings, sizes: str) -> Table:
 def _edges(row: Measured) -> Table:
     table = Table("edge", *HEADINGS)
     for edge in row.edges:
-        cells = (_size(edge["per_round"][layer]) for layer in ALL_LAYERS)
-        table.add_row(f"{edge['sender']} -> {edge['receiver']}", *cells)
+        cells = (_size(edge.per_round[layer]) for layer in ALL_LAYERS)
+        table.add_row(f"{edge.sender} -> {edge.receiver}", *cells)
     return table
 
 
@@ -154,7 +155,7 @@ def write(findings: Findings, out: Path) -> None:
             "per_round": row.per_round,
             "to_target": row.to_target,
             "saving_to_target": {a: saving(findings, row, "to_target", a) for a in ALL_LAYERS},
-            "edges": row.edges,
+            "edges": to_builtins(row.edges),
         }
         for row in findings.measured
     ]

@@ -1,0 +1,107 @@
+"""After a run on this machine: what only the holder of all files can compute.
+
+Loaded when the processes have ended, so that none of this delays their start.
+"""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+
+from msgspec.structs import replace
+from rich.console import Console
+
+from cpgt.agent.algorithms import ALGORITHMS
+from cpgt.agent.trace import pack
+from cpgt.configuration.data import build_objectives
+from cpgt.configuration.network import ALGORITHM, COMPRESSOR, OBJECTIVE, Network
+from cpgt.configuration.schema import NoiseSection, PrivacySection, StopSection
+from cpgt.coordinator.errors import RunError
+from cpgt.results.printing import print_summary
+from cpgt.results.summary import Distances, Summary, compare, read_summary, write_summary
+from cpgt.runs.experiment import Experiment
+from cpgt.runs.folder import agent_folder
+from cpgt.runs.launch import run_coordinator
+
+TWIN_ROUNDS = 500  # enough to measure what an uncompressed round costs
+
+
+def complete_run(
+    network: Network,
+    out: Path,
+    experiment: Experiment,
+    console: Console,
+    *,
+    code: int,
+    search: Path,
+    comparing: bool,
+) -> int:
+    """Complete and print the summary of a run whose coordinator ended with `code`. The exit code."""
+    summary = complete_summary(network, out, experiment)
+    if code < 0:
+        killer = signal.Signals(-code).name
+        raise RunError(
+            f"the coordinator was killed by {killer}; what it had written is in {out}", 1
+        )
+    if summary is None:
+        return code  # the coordinator has reported the reason
+    compressed = (
+        network.compressor.kind != "identity" or ALGORITHMS[network.algorithm.kind].quantizes
+    )
+    if code == 0 and comparing and compressed and len(network.agents) > 1:
+        twin = _measure_twin(network, summary.dimension, out / "uncompressed", search)
+        if twin:
+            summary = replace(summary, uncompressed=compare(summary, twin))
+    write_summary(summary, out)
+    print_summary(summary, out, console)
+    return code
+
+
+def complete_summary(network: Network, out: Path, experiment: Experiment) -> Summary | None:
+    """The summary of a run that has ended, with the residual that the agents' files give."""
+    for agent in network.agents:
+        pack(agent_folder(out, agent))  # an agent that was killed has not packed its trace
+    summary = read_summary(out)
+    if summary and experiment.observe and summary.rounds:
+        residual = replace(summary.residual, observed=_observed(network, out))
+        summary = replace(summary, residual=residual)
+    return summary
+
+
+def _observed(network: Network, out: Path) -> Distances | None:
+    from cpgt.results.optimum import measure_distances  # loads scipy
+
+    files = {agent: agent_folder(out, agent) / "data.npz" for agent in network.agents}
+    objectives = build_objectives(network, files if network.synthetic else {})
+    traces = [agent_folder(out, agent) / "trace.npz" for agent in network.agents]
+    try:
+        return measure_distances(objectives, traces, network.algorithm_of(1).limit)
+    except ValueError:
+        return None  # no unique optimum to measure from
+
+
+def _measure_twin(
+    network: Network, dimension: int | None, out: Path, search: Path
+) -> Summary | None:
+    """Run a network that sends as many vectors uncompressed, over real sockets. Its objectives are
+    zero and its noise is independent, so it touches no data and spends no privacy."""
+    alone = network.algorithm_of(1).channels == 1
+    twin = network.model_copy(
+        update={
+            "name": f"{network.name}-uncompressed",
+            "rounds": min(network.rounds, TWIN_ROUNDS),
+            "algorithm": ALGORITHM.section("gradient-descent" if alone else "cpgt", alpha=1.0),
+            "noise": NoiseSection() if alone else network.noise,
+            "compressor": COMPRESSOR.section("identity"),
+            "objective": OBJECTIVE.section("idle", dimension=dimension),
+            "data": None,
+            "synthetic": None,
+            "privacy": PrivacySection(),
+            "stop": StopSection(),
+            "keys": None,
+        }
+    )
+    out.mkdir()
+    if run_coordinator(twin, out, Experiment(), quiet=True, search=search):
+        return None
+    return read_summary(out)

@@ -1,0 +1,126 @@
+"""What a person reads at the end of a run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from msgspec import UNSET
+from msgspec.structs import replace
+from rich.console import Console
+
+from cpgt.results.printing import MAX_ROWS, _measured_in, print_summary
+from cpgt.results.summary import AgentPrivacy, Distances, Residual, Summary, read_summary
+
+
+@pytest.fixture
+def example() -> Summary:
+    summary = read_summary(Path(__file__).parent)
+    assert summary
+    return summary
+
+
+def printed(summary: Summary) -> str:
+    console = Console(width=200)
+    with console.capture() as captured:
+        print_summary(summary, Path("results"), console)
+    return captured.get()
+
+
+def cells(text: str, start: str) -> list[str]:
+    """Of the first row that starts like this."""
+    row = next(line for line in text.splitlines() if line.startswith(f"│ {start}"))
+    return [cell.strip() for cell in row.strip("│").split("│")]
+
+
+def test_a_whole_summary(example: Summary) -> None:
+    text = printed(example)
+    assert "CPGT-C2-1: 6 agents, d = 10, 50 rounds, 187 rounds/s\n" in text
+    assert cells(text, "agents to their limit")[1] == "8.53e+03"
+    assert cells(text, "limit to the optimum")[1] == "1.32e+04"
+    assert cells(text, "agents to the optimum")[1] == "5.58e+03"
+    assert "agents to their mean" not in text
+    assert cells(text, "last public message")[1] == "375"
+    assert cells(text, "public disagreement")[1] == "1.51e+03"
+    link = f"{sum(edge.per_round['link'] or 0.0 for edge in example.bytes.edges) / 3:.1f}"
+    assert cells(text, "1 ->") == ["1 -> 2, 4, 6", "16.0", "18.0", "20.0", "21.8", link]
+    assert cells(text, "this network")[1:] == ["256", "288", "320", "349", "1,374"]
+    assert cells(text, "uncompressed (measured, 50 rounds)")[1:3] == ["2,576", "2,608"]
+    assert cells(text, "saving")[1] == "10.06 x"
+    assert (
+        "privacy: epsilon 0.0572581 spent by agent 2, highest of the 6 agents that report it "
+        "(function adjacency, delta 1.0, rounding not counted)\n"
+    ) in text
+    assert text.count("NOT PRIVATE: ") == 2
+    assert text.endswith("files: results\n")
+
+
+def test_a_run_that_failed_before_its_first_round(example: Summary) -> None:
+    text = printed(
+        replace(
+            example, status="failed", dimension=None, rounds_per_second=None, uncompressed=UNSET
+        )
+    )
+    assert "d = None, 50 rounds (failed)\n" in text
+    assert "│" not in text
+
+
+def test_where_no_kernel_counts_there_are_dashes(example: Summary) -> None:
+    unknown = {"tcp": None, "link": None}
+    ours, theirs = example.bytes, example.uncompressed
+    assert theirs
+    edges = [replace(edge, per_round=edge.per_round | unknown) for edge in ours.edges]
+    ours = replace(
+        ours, edges=edges, total=ours.total | unknown, per_round=ours.per_round | unknown
+    )
+    theirs = replace(theirs, saving=theirs.saving | unknown)
+    text = printed(replace(example, bytes=ours, uncompressed=theirs))
+    assert cells(text, "1 ->")[-3:] == ["20.0", "-", "-"]
+    assert cells(text, "this network")[-3:] == ["320", "-", "-"]
+    assert cells(text, "saving")[-3:] == ["8.25 x", "-", "-"]
+    assert "tcp: not available" in text
+
+
+def test_distances_that_are_not_finite_or_do_not_apply(example: Summary) -> None:
+    residual = Residual(None, observed=Distances(None, distance_to_mean=0.25))
+    text = printed(replace(example, residual=residual))
+    assert cells(text, "agents to the optimum")[1] == "not finite"
+    assert cells(text, "agents to their mean")[1] == "0.25"
+    for absent in ("their limit", "limit to", "last public message", "public disagreement"):
+        assert absent not in text
+
+
+@pytest.mark.parametrize("agents", [MAX_ROWS, MAX_ROWS + 1])
+def test_a_large_network_does_not_fill_the_screen(example: Summary, agents: int) -> None:
+    one = example.bytes.edges[0]
+    edges = [
+        replace(one, sender=sender, receiver=receiver)
+        for sender in range(1, agents + 1)
+        for receiver in range(101, 101 + agents)
+    ]
+    text = printed(replace(example, bytes=replace(example.bytes, edges=edges)))
+    assert ("... 1 more in summary.json" in text) == (agents > MAX_ROWS)
+    assert text.count(" -> 101, ") == MAX_ROWS
+    assert ("112 ..." in text) == (agents > MAX_ROWS)
+
+
+def test_budgets_and_agents_that_do_not_report(example: Summary) -> None:
+    agents = {1: AgentPrivacy(None, None), 2: AgentPrivacy(0.5, 2.0)}
+    text = printed(
+        replace(example, privacy=replace(example.privacy, agents=agents, ended_by="round 9 ..."))
+    )
+    assert "the run ended early: round 9 ...\n" in text
+    assert (
+        "privacy: epsilon 0.5 spent by agent 2, the only agent that reports it "
+        "(by its owner's claims, rounding counted)\n"
+    ) in text
+    silent = replace(example.privacy, agents={1: AgentPrivacy(None, None)})
+    assert "privacy:" not in printed(replace(example, privacy=silent))
+
+
+def test_what_epsilon_was_measured_in() -> None:
+    network = {"delta": 0.5}
+    assert _measured_in(network, None) == "function adjacency, delta 0.5, rounding not counted"
+    assert _measured_in(network, 2.0) == "by its owner's claims, rounding counted"
+    agreed = {**network, "epsilon": 2.0, "magnitude": 8.0, "adjacency": "record"}
+    assert _measured_in(agreed, 2.0) == "record adjacency, delta 0.5, |x|, |y| <= 8"
