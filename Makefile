@@ -1,11 +1,11 @@
-# Every target sets up what it needs: a fresh clone wants only Python 3.11+, make and the package index. A C compiler,
-# where there is one, makes short rounds faster.
+# Every target installs what it needs: a fresh clone requires Python 3.11+, make and the package
+# index. With a C compiler, short rounds are faster.
 PYTHON ?= python3
 BIN := .venv/bin
 
 .PHONY: demo test check bench bench-links clean
 
-# what running takes, and, for those who change things, what testing takes besides
+# running: the package with all its extras; ready: also the tools for tests and checks
 .venv/running: pyproject.toml setup.py agent/_round.c
 	$(PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet --disable-pip-version-check -e .
@@ -18,7 +18,7 @@ BIN := .venv/bin
 demo: .venv/running
 	$(BIN)/cpgt run paper --observe --seed 1
 
-# tests of parts share the cores; networks of real processes need them all
+# tests of parts run in parallel; networks of real processes need all cores
 test: .venv/ready
 	$(BIN)/pytest -n auto --ignore tests/system
 	$(BIN)/pytest tests/system
@@ -29,7 +29,7 @@ check: .venv/ready
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-# one thread for linear algebra, as agents that share a machine have
+# one thread for linear algebra, as in agents that share a machine
 bench: .venv/ready
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m bench
 

@@ -1,8 +1,8 @@
-"""What pyproject.toml has no words for: a part in C, which is left out where it cannot be compiled."""
+"""The part in C, which pyproject.toml cannot describe. It is left out where no compiler is found."""
 
 from setuptools import Extension, setup
 
-# contraction would round otherwise than numpy does
+# without -ffp-contract=off the compiler fuses a*b+c, which rounds differently from numpy
 part = Extension(
     "cpgt.agent._round",
     ["cpgt/agent/_round.c"],

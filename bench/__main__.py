@@ -57,7 +57,7 @@ def measure_usage(parent: int, out: Path) -> Usage:
     traffic_log = out / "bytes.csv"
     while not traffic_log.exists() or traffic_log.stat().st_size < 1000:
         time.sleep(0.05)
-    processes = {p: p.cmdline()[3] for p in psutil.Process(parent).children(recursive=True)}
+    processes = {p: p.cmdline()[4] for p in psutil.Process(parent).children(recursive=True)}
     readings = []
     for pause in (2.0, 0.0):
         used = {"coordinator": 0.0, "agent": 0.0}

@@ -24,7 +24,7 @@ from cpgt.configuration.data import build_objectives
 from cpgt.results.figures import figure, look
 from cpgt.results.optimum import solve
 from cpgt.results.summary import read_summary
-from cpgt.runs.launch import agent_folder
+from cpgt.runs.folder import agent_folder
 from cpgt.runs.observed import read_run
 from cpgt.studies.bandwidth.contenders import GAMMAS, STEPS, rounds_to, tuned, uncompressed
 from cpgt.wire.arrays import Floats

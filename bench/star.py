@@ -44,9 +44,9 @@ def _watch(process: subprocess.Popen[bytes]) -> dict[str, int]:
     while process.poll() is None:
         for child in psutil.Process(process.pid).children(recursive=True):
             try:
-                words = child.cmdline()
-                if words[3:4] == ["agent"]:
-                    peaks[words[4]] = max(peaks.get(words[4], 0), _peak(child.pid))
+                words = child.cmdline()[4:]  # after python -P -m cpgt
+                if words[:1] == ["agent"]:
+                    peaks[words[1]] = max(peaks.get(words[1], 0), _peak(child.pid))
             except (psutil.Error, OSError):
                 continue  # it has just ended
         time.sleep(0.2)

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import signal
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
-from types import FrameType
 
 import zmq
 
@@ -28,6 +25,7 @@ from cpgt.coordinator.session import Phase, Session, SessionSettings
 from cpgt.coordinator.supervisor import Supervisor
 from cpgt.coordinator.traffic_log import TrafficLog
 from cpgt.process.exit_codes import BAD_INPUT
+from cpgt.process.signals import remember_interrupts
 from cpgt.process.timing import POLL_MS
 from cpgt.wire.addresses import check_plain, parse
 from cpgt.wire.control import ControlServer, Incoming
@@ -64,7 +62,7 @@ def coordinate(
 ) -> Session:
     """Run one session to its end. `failure` of the result says whether it went well."""
     supervisor = Supervisor()
-    with zmq.Context[zmq.Socket[bytes]]() as context, _interrupts() as interrupted:
+    with zmq.Context[zmq.Socket[bytes]]() as context, remember_interrupts() as interrupted:
         try:
             secured = address.ring is not None
             check_plain(parse(address.bind), secured=secured, accepted=address.plain)
@@ -171,24 +169,3 @@ def _execute(
             hooks.spent(agent, spent)
         case Log(text):
             hooks.notify(text)
-
-
-@contextmanager
-def _interrupts() -> Iterator[Callable[[], bool]]:
-    """Turn Ctrl-C and a polite kill into something the session is told about, once."""
-    pending: list[int] = []
-
-    def remember(number: int, _frame: FrameType | None) -> None:
-        pending.append(number)
-
-    def asked() -> bool:
-        was = bool(pending)
-        pending.clear()
-        return was
-
-    before = {number: signal.signal(number, remember) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield asked
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

@@ -36,9 +36,9 @@ from cpgt.coordinator.events import (
 from cpgt.coordinator.failures import Failure, violation
 from cpgt.coordinator.grants import Grants
 from cpgt.coordinator.members import Member, Members
-from cpgt.coordinator.wait_notices import WaitNotices
 from cpgt.process.exit_codes import INTERRUPTED, PEER_FAILED
 from cpgt.process.timing import PULSE_SECONDS
+from cpgt.process.wait_notices import WaitNotices
 from cpgt.wire.messages import (
     Control,
     Failed,
@@ -321,7 +321,7 @@ class Session:
         late = members.absent() if self.phase is Phase.GATHERING else members.late(self._now)
         running = self.phase is Phase.RUNNING
         where = f", round {members.round_reached(late or members)}" if running else ""
-        notice = self.notices.update(late, where, self._now)
+        notice = self.notices.look(late, where, self._now)
         if notice:
             self._out.append(Log(notice))
 

@@ -1,8 +1,6 @@
 """CPGT: compressed, differentially private gradient tracking among processes that share no data.
 
-import cpgt
-result = cpgt.run("paper", seed=1)          # in this process, with all states
-cpgt.run(network, objectives=[f1, f2, ...])  # your own objectives
+`cpgt.run`, `cpgt.load_network` and so on are the public API; `cpgt.api` documents it.
 """
 
 from __future__ import annotations
@@ -10,18 +8,33 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from cpgt.configuration.network import Network, NetworkError, load_network, parse_network
-    from cpgt.runs.in_process import Result, run
+    from cpgt.api import (
+        Network,
+        NetworkError,
+        Objective,
+        Result,
+        load_network,
+        parse_network,
+        run,
+        shipped_networks,
+    )
 
-__all__ = ["Network", "NetworkError", "Result", "load_network", "parse_network", "run"]
+__all__ = [
+    "Network",
+    "NetworkError",
+    "Objective",
+    "Result",
+    "load_network",
+    "parse_network",
+    "run",
+    "shipped_networks",
+]
 
 
 def __getattr__(name: str) -> Any:
-    """Loaded when asked for: an agent process must not carry what only a notebook needs."""
-    from importlib import import_module
-
-    if name in ("run", "Result"):
-        return getattr(import_module("cpgt.runs.in_process"), name)
+    """Load the API when it is first used: agent and coordinator processes do without it."""
     if name in __all__:
-        return getattr(import_module("cpgt.configuration.network"), name)
+        from cpgt import api
+
+        return getattr(api, name)
     raise AttributeError(f"module 'cpgt' has no attribute {name!r}")

@@ -1,82 +1,113 @@
-"""The graphs that can be named. Each entry takes the number of agents and its own options."""
+"""The graphs by name.
+
+A factory's parameters are the options of its kind: their types and bounds are checked where a
+network file is read. The first line of its docstring is its row in docs/network-file.md.
+"""
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import Annotated, Any, TypeAlias
 
-import networkx as nx
+from annotated_types import Ge, Interval, Len
 
 from cpgt.topologies.topology import Graph, TopologyError
 
 PAPER_EDGES = ((1, 2), (1, 4), (1, 6), (2, 3), (2, 5), (3, 4), (4, 5), (5, 6))
 
+Count: TypeAlias = Annotated[int, Ge(1)]
+Fraction: TypeAlias = Annotated[float, Interval(ge=0, le=1)]
+Edge: TypeAlias = Annotated[Sequence[int], Len(2, 2)]
 
-def _from_networkx(graph: nx.Graph[Any]) -> Graph:
-    nodes = {node: number for number, node in enumerate(sorted(graph.nodes), start=1)}
-    return Graph(len(nodes), tuple((nodes[u], nodes[v]) for u, v in graph.edges if u != v))
+
+def _from_zero(agents: int, pairs: Iterable[tuple[int, int]]) -> Graph:
+    """A graph from pairs that count agents from 0; loops, which small rings and tori have, go."""
+    return Graph(agents, tuple((i + 1, j + 1) for i, j in pairs if i != j))
 
 
 def paper(agents: int = 6) -> Graph:
+    """The six agents of the paper's figure."""
     if agents != 6:
         raise TopologyError(f"the paper's graph has 6 agents, not {agents}")
     return Graph(6, PAPER_EDGES)
 
 
-def ring(agents: int) -> Graph:
-    return _from_networkx(nx.cycle_graph(agents))
+def ring(agents: Count) -> Graph:
+    """Every agent has two neighbours."""
+    return _from_zero(agents, ((i, (i + 1) % agents) for i in range(agents)))
 
 
-def path(agents: int) -> Graph:
-    return _from_networkx(nx.path_graph(agents))
+def path(agents: Count) -> Graph:
+    """A ring without its last edge."""
+    return _from_zero(agents, ((i, i + 1) for i in range(agents - 1)))
 
 
-def star(agents: int) -> Graph:
-    return _from_networkx(nx.star_graph(agents - 1))
+def star(agents: Count) -> Graph:
+    """Agent 1 is everyone's only neighbour."""
+    return _from_zero(agents, ((0, i) for i in range(1, agents)))
 
 
-def complete(agents: int) -> Graph:
-    return _from_networkx(nx.complete_graph(agents))
+def complete(agents: Count) -> Graph:
+    """All agents are neighbours."""
+    return _from_zero(agents, ((i, j) for j in range(agents) for i in range(j)))
 
 
 def _sides(agents: int, rows: int | None) -> tuple[int, int]:
     """Rows and columns: as square as the number of agents allows, unless rows are given."""
     if rows is None:
         rows = max(r for r in range(1, int(agents**0.5) + 1) if agents % r == 0)
-    if rows < 1 or agents % rows:
+    if agents % rows:
         raise TopologyError(f"{agents} agents cannot stand in {rows} equal rows")
     return rows, agents // rows
 
 
-def grid(agents: int, rows: int | None = None) -> Graph:
-    return _from_networkx(nx.grid_2d_graph(*_sides(agents, rows)))
+def grid(agents: Count, rows: Count | None = None) -> Graph:
+    """Neighbours are left, right, above and below; as square as possible unless `rows` is given."""
+    _, columns = _sides(agents, rows)
+    right = ((i, i + 1) for i in range(agents) if (i + 1) % columns)
+    below = ((i, i + columns) for i in range(agents - columns))
+    return _from_zero(agents, (*right, *below))
 
 
-def torus(agents: int, rows: int | None = None) -> Graph:
-    return _from_networkx(nx.grid_2d_graph(*_sides(agents, rows), periodic=True))
+def torus(agents: Count, rows: Count | None = None) -> Graph:
+    """A grid whose opposite sides are neighbours."""
+    _, columns = _sides(agents, rows)
+    right = ((i, i - i % columns + (i + 1) % columns) for i in range(agents))
+    below = ((i, (i + columns) % agents) for i in range(agents))
+    return _from_zero(agents, (*right, *below))
 
 
-def random_regular(agents: int, degree: int = 3, seed: int = 0) -> Graph:
-    return _from_networkx(nx.random_regular_graph(degree, agents, seed=seed))
+def _random(generator: str, *arguments: float, seed: int) -> Graph:
+    """A graph by the generator of that name in networkx, which is loaded for these graphs only."""
+    import networkx as nx
+
+    try:
+        graph = getattr(nx, generator)(*arguments, seed=seed)
+    except nx.NetworkXException as error:
+        raise TopologyError(f"networkx.{generator}: {error}") from None
+    return _from_zero(len(graph), graph.edges)
 
 
-def erdos_renyi(agents: int, probability: float = 0.5, seed: int = 0) -> Graph:
-    return _from_networkx(nx.gnp_random_graph(agents, probability, seed=seed))
+def random_regular(agents: Count, degree: Annotated[int, Ge(0)] = 3, seed: int = 0) -> Graph:
+    """Every agent has `degree` neighbours, at random."""
+    return _random("random_regular_graph", degree, agents, seed=seed)
 
 
-def small_world(agents: int, degree: int = 4, rewiring: float = 0.1, seed: int = 0) -> Graph:
-    return _from_networkx(nx.connected_watts_strogatz_graph(agents, degree, rewiring, seed=seed))
+def erdos_renyi(agents: Count, probability: Fraction = 0.5, seed: int = 0) -> Graph:
+    """Each pair is joined with `probability`, independently."""
+    return _random("gnp_random_graph", agents, probability, seed=seed)
 
 
-def _pair(edge: object) -> tuple[int, int]:
-    if isinstance(edge, list | tuple) and [type(end) for end in edge] == [int, int]:
-        return edge[0], edge[1]
-    raise TopologyError(f"an edge must be a pair of agents' numbers such as [1, 2], not {edge!r}")
+def small_world(
+    agents: Count, degree: Annotated[int, Ge(0)] = 4, rewiring: Fraction = 0.1, seed: int = 0
+) -> Graph:
+    """A ring of the nearest `degree` neighbours, where each edge is moved with probability `rewiring`."""
+    return _random("connected_watts_strogatz_graph", agents, degree, rewiring, seed=seed)
 
 
-def from_edges(edges: Iterable[tuple[int, int]], agents: int | None = None) -> Graph:
-    pairs = tuple(_pair(edge) for edge in edges)
+def from_edges(edges: Sequence[Edge], agents: Count | None = None) -> Graph:
+    """The edges as written: [[1, 2], [2, 3]]."""
+    pairs = tuple((i, j) for i, j in edges)
     return Graph(agents or max((max(pair) for pair in pairs), default=1), pairs)
 
 
@@ -95,39 +126,14 @@ GRAPHS: dict[str, Callable[..., Graph]] = {
 }
 
 
-TYPES: dict[str, Any] = {
-    "agents": int,
-    "rows": int,
-    "degree": int,
-    "seed": int,
-    "probability": int | float,
-    "rewiring": int | float,
-    "edges": list | tuple,
-}
-
-
 def build_graph(kind: str, **options: Any) -> Graph:
-    """The named graph; a wrong name, a wrong option or an impossible size is a TopologyError."""
+    """The named graph. A wrong name, option, type or size is a TopologyError."""
+    from pydantic import ConfigDict, ValidationError, validate_call
+
     if kind not in GRAPHS:
         raise TopologyError(f"no graph is called {kind!r}; there are {', '.join(GRAPHS)}")
-    signature = inspect.signature(GRAPHS[kind])
-    unknown = [name for name in options if name not in signature.parameters]
-    if unknown:
-        raise TopologyError(
-            f"graph {kind!r} has no option {unknown[0]!r}; it takes {', '.join(signature.parameters)}"
-        )
-    for name, value in options.items():
-        if value is None and signature.parameters[name].default is None:
-            continue
-        if isinstance(value, bool) or not isinstance(value, TYPES[name]):
-            raise TopologyError(f"graph {kind!r}: {name} cannot be {value!r}")
-        if name == "agents" and value < 1:
-            raise TopologyError(f"a network needs at least 1 agent, not {value}")
     try:
-        signature.bind(**options)
-    except TypeError as error:
-        raise TopologyError(f"graph {kind!r}: {error}") from None
-    try:
-        return GRAPHS[kind](**options)
-    except nx.NetworkXException as error:
-        raise TopologyError(f"graph {kind!r}: {error}") from error
+        return validate_call(config=ConfigDict(strict=True))(GRAPHS[kind])(**options)
+    except ValidationError as error:
+        problems = [f"{problem['loc'][0]}: {problem['msg']}" for problem in error.errors()]
+        raise TopologyError(f"graph {kind!r}: {'; '.join(problems)}") from None

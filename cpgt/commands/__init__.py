@@ -1,1 +1,1 @@
-"""The subcommands of `cpgt`. Each imports what it needs when it runs: agents must start fast, stay small."""
+"""The subcommands of `cpgt`. Each imports what it needs when it runs, so that agents start fast."""

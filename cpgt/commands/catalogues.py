@@ -22,7 +22,7 @@ import click
 )
 def topology(kind: str, agents: int | None, weights: str, options: tuple[str, ...]) -> None:
     """Show a graph, its weight matrix W and the spectrum, as text."""
-    from cpgt.configuration.network import apply_overrides
+    from cpgt.configuration.loading import apply_overrides
     from cpgt.topologies import WEIGHTS, TopologyError, build_graph
 
     chosen: dict[str, Any] = {} if agents is None else {"agents": agents}

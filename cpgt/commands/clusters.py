@@ -1,4 +1,4 @@
-"""Handing a network to a cluster's own scheduler."""
+"""Submitting a network to a cluster's scheduler."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from cpgt.commands import options
 
 if TYPE_CHECKING:
     from cpgt.configuration.network import Network
-    from cpgt.runs.launch import Experiment
+    from cpgt.runs.experiment import Experiment
 
 
 @click.group()
@@ -28,24 +28,25 @@ def submit() -> None:
 @options.change
 @options.seed
 @options.observe
-@click.option("--wait", is_flag=True, help="Wait for the end of the job, and give its exit code.")
-@click.option("--dry-run", is_flag=True, help="Write the job, and do not submit it.")
+@click.option("--wait", is_flag=True, help="Wait until the job has ended; exit with its code.")
+@click.option("--dry-run", is_flag=True, help="Write the job without submitting it.")
 def slurm(
     network: str, sbatch: tuple[str, ...], rounds: int | None, out: Path | None,
     overrides: tuple[str, ...], seed: int | None, observe: bool, wait: bool, dry_run: bool,
 ) -> None:  # fmt: skip
     """Run NETWORK as one Slurm job, coordinator and agents as its tasks.
 
-    What follows a -- goes to sbatch. The folder for the results must be where all nodes see it.
+    Options after -- are passed to sbatch. All nodes must share the folder of the results.
     """
     from cpgt.deployment.slurm import require_slurm, submit, write_job
-    from cpgt.runs.launch import Experiment
+    from cpgt.runs.experiment import Experiment
 
     if not dry_run:
         require_slurm()
     model = options.load(network, overrides, rounds)
-    folder, experiment = options.new_folder(out, model.name).absolute(), Experiment(seed, observe)
-    script = write_job(model, folder, experiment, options.own_code(network))
+    folder = options.new_folder(out, model.name).absolute()
+    experiment = Experiment(seed, observe)
+    script = write_job(model, folder, experiment, options.own_code(network, model))
     for reason in experiment.reasons(model):
         click.echo(f"NOT PRIVATE: {reason}", err=True)
     if dry_run:
@@ -58,7 +59,7 @@ def slurm(
 
 
 def _wait(job: str, network: Network, folder: Path, experiment: Experiment) -> None:
-    """Until the job has ended; then what `cpgt run` would show, and the exit code."""
+    """Wait until the job has ended, then show what `cpgt run` shows. Raises if the job failed."""
     from msgspec.structs import replace
     from rich.console import Console
 
@@ -66,21 +67,21 @@ def _wait(job: str, network: Network, folder: Path, experiment: Experiment) -> N
     from cpgt.deployment.slurm import LOG, cause, wait_for_end
     from cpgt.results.printing import print_summary
     from cpgt.results.summary import write_summary
-    from cpgt.runs.run import take_stock
+    from cpgt.runs.run import complete_summary
 
     try:
         ended = wait_for_end(job)
     except KeyboardInterrupt:
         click.echo(f"job {job} goes on; to end it: scancel {job}", err=True)
         raise
-    summary = take_stock(network, folder, experiment)
+    summary = complete_summary(network, folder, experiment)
     if summary:
-        # the coordinator of a Slurm job does not get the seeds
+        # the coordinator of the job does not know of seeds
         summary = replace(summary, not_private=experiment.reasons(network))
         write_summary(summary, folder)
         print_summary(summary, folder, Console())
     if ended.exit_code:
-        # a coordinator that was only told to stop does not know why
+        # a coordinator that was only asked to stop does not know the reason
         why = summary.error if summary and summary.status == "failed" else cause(folder)
         raise RunError(
             f"job {job}: {ended.state.lower()}: {why}; its log: {folder / LOG}", ended.exit_code
@@ -90,7 +91,7 @@ def _wait(job: str, network: Network, folder: Path, experiment: Experiment) -> N
 @submit.command("slurm-task", hidden=True)
 @click.argument("folder", type=click.Path(path_type=Path))
 def slurm_task(folder: Path) -> None:
-    """One task of the job: it turns into the coordinator, or into an agent."""
+    """One task of the job: becomes the coordinator or an agent."""
     from cpgt.deployment.slurm_task import command_of_task
 
     command = command_of_task(folder, os.environ)
@@ -104,27 +105,24 @@ def export() -> None:
 
 @export.command()
 @click.argument("network")
-@click.option(
-    "--image", default="cpgt", show_default=True, help="With cpgt in it, and code of your own."
-)
-@click.option(
-    "--data-claim", metavar="NAME", help="PersistentVolumeClaim with each agent's data: 1/, 2/, ..."
-)
+@click.option("--image", default="cpgt", show_default=True,
+              help="Image that contains cpgt, and your own code if any.")  # fmt: skip
+@click.option("--data-claim", metavar="NAME",
+              help="PersistentVolumeClaim with each agent's data: 1/, 2/, ...")  # fmt: skip
 @click.option("--results-claim", metavar="NAME", help="PersistentVolumeClaim that all nodes may write to. "
-              "[none: results end with the pods, but for the log]")  # fmt: skip
+              "[none: only the log outlives the pods]")  # fmt: skip
 @options.rounds
 @options.change
-@click.option(
-    "--out", type=click.File("w", lazy=True), default="-", help="File to write. [standard output]"
-)
+@click.option("--out", type=click.File("w", lazy=True), default="-",
+              help="File to write. [standard output]")  # fmt: skip
 def kubernetes(
     network: str, image: str, data_claim: str | None, results_claim: str | None, rounds: int | None,
     overrides: tuple[str, ...], out: IO[str],
 ) -> None:  # fmt: skip
     """Write NETWORK as an Indexed Job, a headless Service and a ConfigMap.
 
-    NETWORK is a file with public keys, as `cpgt keys all` makes it. The secret ones are in no manifest: a
-    comment at the top says how to make a Secret of them.
+    NETWORK is a file with public keys, as `cpgt keys all` makes it. No manifest contains a secret
+    key: a comment at the top shows how to create a Secret from the key files.
     """
     from cpgt.deployment.kubernetes import Cluster, manifests, to_yaml
 

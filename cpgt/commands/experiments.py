@@ -1,4 +1,4 @@
-"""Experiments: runs that are compared with each other and with the paper. Whoever runs them sees it all."""
+"""Experiments: runs compared with each other and with the paper. All states are visible."""
 
 from __future__ import annotations
 
@@ -12,17 +12,14 @@ from cpgt.commands import options
 
 @click.command()
 @click.argument("network")
-@click.option(
-    "--compare", "specs", metavar="KIND:OPTION=VALUE,...", help="Other compressors, side by side."
-)
+@click.option("--compare", "specs", metavar="KIND:OPTION=VALUE,...",
+              help="Other compressors to measure as well.")  # fmt: skip
 @click.option("--target", type=click.FloatRange(0, 1, min_open=True, max_open=True), default=1e-6,
-              show_default=True, help="The relative residual to count bytes up to.")  # fmt: skip
-@click.option(
-    "--tune",
-    is_flag=True,
-    help="Give the uncompressed network the alpha and gamma that suit it best.",
-)
-@click.option("--seed", type=int, default=1, show_default=True, help="Of the noise. NOT PRIVATE.")
+              show_default=True, help="Count bytes until the relative residual is this small.")  # fmt: skip
+@click.option("--tune", is_flag=True,
+              help="Choose the best alpha and gamma for the uncompressed network.")  # fmt: skip
+@click.option("--seed", type=int, default=1, show_default=True,
+              help="Seed of the noise. NOT PRIVATE.")  # fmt: skip
 @options.rounds
 @options.out
 @options.change
@@ -31,48 +28,53 @@ def bandwidth(
     network: str, specs: str | None, target: float, tune: bool, seed: int, rounds: int | None,
     out: Path | None, overrides: tuple[str, ...], quiet: bool,
 ) -> None:  # fmt: skip
-    """Measure what NETWORK sends, compressed and uncompressed, and when compression pays. NOT PRIVATE."""
+    """Measure the bytes of NETWORK, compressed and uncompressed, and when compression pays. NOT PRIVATE."""
     from rich.console import Console
 
     from cpgt.studies.bandwidth.command import compare_bandwidth
 
+    options.require("matplotlib")  # before the work: figures are drawn at its end
     model = options.load(network, overrides, rounds)
     compare_bandwidth(
         model, options.new_folder(out, f"{model.name}-bandwidth"), Console(quiet=quiet),
-        specs=specs, target=target, tune=tune, seed=seed, search=options.own_code(network),
+        specs=specs, target=target, tune=tune, seed=seed, search=options.own_code(network, model),
     )  # fmt: skip
 
 
 @click.command()
 @click.argument("network")
-@click.option("--algorithms", default="", metavar="NAME,NAME,...", help="Which to compare. [all]")
-@click.option("--tune", is_flag=True, help="Choose step sizes by a grid, the same budget for all.")
+@click.option(
+    "--algorithms", default="", metavar="NAME,NAME,...", help="Algorithms to compare. [all]"
+)
+@click.option(
+    "--tune", is_flag=True, help="Choose step sizes from a grid of the same size for all."
+)
 @click.option("--target", type=click.FloatRange(min=0, min_open=True), default=1e-3, show_default=True,
-              help="Residual to reach, of the one at the start.")  # fmt: skip
+              help="Residual to reach, relative to the first.")  # fmt: skip
 @options.rounds
 @options.out
 @click.option("--set", "overrides", multiple=True, metavar="[NAME:]KEY.PATH=VALUE",
               help="Change a key of the network, for all algorithms or for one.")  # fmt: skip
-@click.option(
-    "--seed", type=int, default=1, show_default=True, help="Of all randomness. NOT PRIVATE."
-)
+@click.option("--seed", type=int, default=1, show_default=True,
+              help="Seed of all randomness. NOT PRIVATE.")  # fmt: skip
 @options.quiet
 def compare(
     network: str, algorithms: str, tune: bool, target: float, rounds: int | None, out: Path | None,
     overrides: tuple[str, ...], seed: int, quiet: bool,
 ) -> None:  # fmt: skip
-    """Run NETWORK by several algorithms, every agent a process: residual against rounds, bytes and time."""
+    """Run NETWORK with several algorithms, every agent a process: residual against rounds, bytes, time."""
     from rich.console import Console
 
     from cpgt.studies.comparison.compare import compare as make
     from cpgt.studies.comparison.report import Question
     from cpgt.studies.comparison.variants import read_algorithms, split_overrides, variant
 
+    options.require("matplotlib")  # before the work: figures are drawn at its end
     kinds = read_algorithms(algorithms)
     common, own = split_overrides(overrides, kinds)
     model = options.load(network, tuple(common), rounds)
     variants = {kind: variant(model, kind, own[kind]) for kind in kinds}
-    search = options.own_code(network)
+    search = options.own_code(network, model)
     folder = options.new_folder(out, f"compare-{model.name}")
     make(variants, Question(target, seed, tune, search), folder, Console(quiet=quiet))
     click.echo(f"files: {folder}")
@@ -82,16 +84,16 @@ def compare(
 @options.out
 @click.option("--trials", type=click.IntRange(min=2), default=1000, show_default=True,
               help="Independent runs to average over.")  # fmt: skip
-@click.option(
-    "--seed", type=int, default=1, show_default=True, help="Of all randomness. NOT PRIVATE."
-)
+@click.option("--seed", type=int, default=1, show_default=True,
+              help="Seed of all randomness. NOT PRIVATE.")  # fmt: skip
 @options.quiet
 def reproduce(out: Path | None, trials: int, seed: int, quiet: bool) -> None:
-    """Make the paper's figures and tables again, with the numbers behind them, and check them."""
+    """Reproduce the paper's figures and tables with their data, and check them."""
     from rich.console import Console
 
     from cpgt.studies.paper.reproduce import reproduce as make
 
+    options.require("matplotlib")  # before the work: figures are drawn at its end
     folder = options.new_folder(out, "reproduce")
     failed = [
         check for check in make(folder, trials, seed, Console(quiet=quiet)) if not check.passed

@@ -1,4 +1,4 @@
-"""Keys by which parties on separate machines know each other."""
+"""Keys that identify the parties on separate machines."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from cpgt.commands import options
 
 @click.group()
 def keys() -> None:
-    """Make and show the keys by which parties know each other on a network."""
+    """Make and show the keys that identify the parties of a network."""
 
 
 @keys.command()
 @click.argument("name")
 @click.option("--folder", type=click.Path(file_okay=False, path_type=Path), default="keys", show_default=True,
-              help="Where the key file goes.")  # fmt: skip
+              help="Folder of the key file.")  # fmt: skip
 def new(name: str, folder: Path) -> None:
-    """Make a key pair for NAME, such as agent-3 or coordinator. The file stays with its owner; the public key
-    goes into everybody's network file."""
+    """Make a key pair for NAME, such as agent-3 or coordinator.
+
+    The key file stays with its owner. The public key goes into every party's network file."""
     from cpgt.wire.keys import new_pair, write_pair
 
     path, pair = folder / f"{name}.key", new_pair()
     write_pair(path, pair)
     party, _, number = name.partition("-")
-    table, key = (
-        ("[keys.agents]", number) if party == "agent" and number.isdecimal() else ("[keys]", name)
-    )
+    is_agent = party == "agent" and number.isdecimal()
+    table, key = ("[keys.agents]", number) if is_agent else ("[keys]", name)
     click.echo(f"secret key: {path}, for you alone")
     click.echo(f"public key: {pair.public}")
     click.echo(f'for the network file, under {table}:  {key} = "{pair.public}"')
@@ -49,9 +49,11 @@ def show(files: tuple[Path, ...]) -> None:
 @click.option("--out", type=click.Path(file_okay=False, path_type=Path), required=True,
               help="Folder for the files.")  # fmt: skip
 @options.change
-def everybody(network: str, out: Path, overrides: tuple[str, ...]) -> None:
-    """Make the keys of all parties of NETWORK, where one person runs them all: OUT/coordinator/private.key,
-    OUT/1/private.key, ..., and OUT/network.toml, which lists the public ones."""
+def all_parties(network: str, out: Path, overrides: tuple[str, ...]) -> None:
+    """Make the keys of all parties of NETWORK, for one person who runs them all.
+
+    Writes OUT/coordinator/private.key, OUT/1/private.key, ..., and OUT/network.toml with the public
+    keys."""
     from cpgt.deployment.keyring import make_keys
 
     model, file = options.load(network, overrides, None), out / "network.toml"

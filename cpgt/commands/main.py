@@ -1,18 +1,21 @@
-"""The `cpgt` command: its subcommands, and what becomes of their errors."""
+"""The `cpgt` command: its subcommands, and how their errors are reported."""
 
 from __future__ import annotations
 
 import sys
-from typing import Any
+from typing import Any, NoReturn
 
 import click
 
 from cpgt.commands import catalogues, clusters, experiments, keys, privacy, running
 from cpgt.process.exit_codes import BAD_INPUT, INTERRUPTED
 
+# modules that are not installed by default -> the extra of pyproject.toml that installs them
+EXTRAS = {"matplotlib": "figures", "networkx": "graphs", "scipy": "theory", "yaml": "kubernetes"}
+
 
 class _Group(click.Group):
-    """Turns the errors that a person can do something about into one line and an exit code."""
+    """Reports errors that a user can correct as one line and an exit code."""
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
@@ -20,22 +23,31 @@ class _Group(click.Group):
         except click.ClickException:
             raise
         except KeyboardInterrupt:
-            click.echo("Error: interrupted", err=True)
-            sys.exit(INTERRUPTED)
+            _fail("interrupted", INTERRUPTED)
+        except ModuleNotFoundError as error:
+            module = (error.name or "").partition(".")[0]
+            if module not in EXTRAS:
+                raise
+            command = f"cpgt {ctx.invoked_subcommand}"
+            _fail(f"{command} needs {module}: pip install 'cpgt[{EXTRAS[module]}]'", BAD_INPUT)
         except Exception as error:
-            code = getattr(error, "exit_code", None) or (
-                BAD_INPUT if isinstance(error, _expected()) else None
-            )
+            expected = BAD_INPUT if isinstance(error, _expected()) else None
+            code = getattr(error, "exit_code", None) or expected
             if code is None:
                 raise
-            click.echo("\n".join(f"Error: {line}" for line in str(error).splitlines()), err=True)
-            sys.exit(code)
+            _fail(str(error), code)
+
+
+def _fail(message: str, code: int) -> NoReturn:
+    click.echo("\n".join(f"Error: {line}" for line in message.splitlines()), err=True)
+    sys.exit(code)
 
 
 def _expected() -> tuple[type[Exception], ...]:
-    """Errors without an exit code of their own; looked up only where their module is loaded."""
+    """Errors without an exit code. Their modules are not imported for this: if one is not loaded,
+    the error is of another kind."""
     named = (
-        ("cpgt.configuration.network", "NetworkError"),
+        ("cpgt.configuration.loading", "NetworkError"),
         ("cpgt.topologies", "TopologyError"),
         ("cpgt.wire.errors", "WireError"),
     )

@@ -1,4 +1,4 @@
-"""Options that several commands share, and what they do with them."""
+"""Options that several commands share, and functions for them."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import math
 import sys
 import time
 from collections.abc import Iterable
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,64 +14,78 @@ import click
 
 if TYPE_CHECKING:
     from cpgt.configuration.network import Network
+    from cpgt.configuration.schema import PublicNetwork
 
-change = click.option(
-    "--set",
-    "overrides",
-    multiple=True,
-    metavar="KEY.PATH=VALUE",
-    help="Change a key of the network.",
-)
-rounds = click.option(
-    "--rounds", type=click.IntRange(min=1), help="Number of rounds, instead of the file's."
-)
-out = click.option(
-    "--out", type=click.Path(file_okay=False, path_type=Path), help="Folder for the results."
-)
+change = click.option("--set", "overrides", multiple=True, metavar="KEY.PATH=VALUE",
+                      help="Change a key of the network.")  # fmt: skip
+rounds = click.option("--rounds", type=click.IntRange(min=1),
+                      help="Number of rounds, instead of the file's.")  # fmt: skip
+out = click.option("--out", type=click.Path(file_okay=False, path_type=Path),
+                   help="Folder for the results.")  # fmt: skip
 seed = click.option("--seed", type=int, help="Repeatable randomness, for experiments. NOT PRIVATE.")
-observe = click.option(
-    "--observe", is_flag=True, help="Write x, y and noise of agents to files. NOT PRIVATE."
-)
-key = click.option(
-    "--key",
-    type=click.Path(path_type=Path),
-    help="This party's secret key: encrypts, and lets nobody else in.",
-)
-plain = click.option(
-    "--plain",
-    is_flag=True,
-    help="No keys off this machine: anybody on the way can read, change and join.",
-)
+observe = click.option("--observe", is_flag=True,
+                       help="Write x, y and noise of agents to files. NOT PRIVATE.")  # fmt: skip
+key = click.option("--key", type=click.Path(path_type=Path),
+                   help="This party's secret key: encrypts, and admits only listed keys.")  # fmt: skip
+plain = click.option("--plain", is_flag=True,
+                     help="No keys, even between machines: anyone on the path can read, change "
+                     "and join.")  # fmt: skip
+quiet = click.option("--quiet", is_flag=True, help="No progress, no tables.")
 
 
 class _Finite(click.FloatRange):
-    """A range without infinity, and without what is no number."""
+    """A range without infinity and NaN."""
 
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> float:
         number = float(super().convert(value, param, ctx))
         if not math.isfinite(number):
-            self.fail(f"{value} is no number.", param, ctx)
+            self.fail(f"{value} is not a finite number.", param, ctx)
         return number
 
 
 POSITIVE = _Finite(min=0, min_open=True)
 NOT_NEGATIVE = _Finite(min=0)
-quiet = click.option("--quiet", is_flag=True, help="No progress, no tables.")
 
 
 def load(network: str, overrides: tuple[str, ...], rounds: int | None) -> Network:
-    from cpgt.configuration.network import load_network
+    from cpgt.configuration.loading import load_network
 
-    return load_network(network, [*overrides, *([] if rounds is None else [f"rounds={rounds}"])])
+    return load_network(network, _all_overrides(overrides, rounds))
 
 
-def own_code(network: str) -> Path:
-    """Where a MODULE:FACTORY of the user's own would be; it can be imported from there from now on."""
+def load_public(network: str, overrides: tuple[str, ...], rounds: int | None) -> PublicNetwork:
+    """Without the code of agents, and without its checks."""
+    from cpgt.configuration.loading import load_public_network
+
+    return load_public_network(network, _all_overrides(overrides, rounds))
+
+
+def _all_overrides(overrides: tuple[str, ...], rounds: int | None) -> list[str]:
+    return [*overrides, *([] if rounds is None else [f"rounds={rounds}"])]
+
+
+def own_code(network: str, model: Network) -> Path:
+    """The folder of the user's MODULE:FACTORY. Modules can be imported from it from now on, if the
+    network names one."""
+    from cpgt.agent.objectives import is_code
+
     search = Path(network).absolute().parent if Path(network).exists() else Path.cwd()
-    sys.path.insert(0, str(search))
+    if is_code(model.objective.kind):
+        append_to_path(search)
     return search
+
+
+def append_to_path(folder: Path) -> None:
+    """At the end: a user's random.py or queue.py must not replace Python's own."""
+    sys.path.append(str(folder.absolute()))
+
+
+def require(module: str) -> None:
+    """Fail before the work starts, if a module that is needed at its end is not installed."""
+    if find_spec(module) is None:
+        raise ModuleNotFoundError(name=module)
 
 
 def new_folder(out: Path | None, name: str) -> Path:
@@ -88,7 +103,7 @@ def new_folder(out: Path | None, name: str) -> Path:
 
 
 def check_new(paths: Iterable[Path]) -> None:
-    """Files that are about to be written, beside others perhaps, but never over them."""
+    """Fail if one of the files exists. Other files in the same folder are no obstacle."""
     for path in paths:
         if path.exists():
             raise click.ClickException(

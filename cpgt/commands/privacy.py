@@ -1,4 +1,4 @@
-"""What a network promises, and whether it keeps it."""
+"""The privacy of a network: what it claims, and whether that holds."""
 
 from __future__ import annotations
 
@@ -15,41 +15,40 @@ if TYPE_CHECKING:
 
 _delta = click.option(
     "--delta", type=options.POSITIVE,
-    help="By how much two adjacent problems' gradients differ, in the 2-norm. [the file's, or 1]",
+    help="Largest difference, in the 2-norm, between gradients of adjacent problems. [the file's, or 1]",
 )  # fmt: skip
 _adjacency = click.option(
     "--adjacency", type=click.Choice(["function", "record"]),
-    help="Whether by a constant, or anyhow up to delta, as for a record of data. [the file's, or function]",
+    help="Gradients differ by a constant, or arbitrarily up to delta as for one record. "
+    "[the file's, or function]",
 )  # fmt: skip
 _smoothness = click.option(
-    "--smoothness",
-    type=options.NOT_NEGATIVE,
-    metavar="L",
-    help="L, claimed. [the file's, or their own]",
-)
+    "--smoothness", type=options.NOT_NEGATIVE, metavar="L",
+    help="L to claim. [the file's, or computed from each objective]",
+)  # fmt: skip
 
 
 @click.command()
 @click.argument("network")
 @click.option("--epsilon", type=options.POSITIVE,
-              help="Choose the noise that spends exactly this with the least error.")  # fmt: skip
+              help="Choose the noise of least error that spends exactly this.")  # fmt: skip
 @_delta
 @_adjacency
 @_smoothness
 @options.rounds
 @options.change
 @click.option("--write", type=click.Path(dir_okay=False, path_type=Path),
-              help="Write the network file, with the noise chosen.")  # fmt: skip
+              help="Write the network file with the chosen noise.")  # fmt: skip
 @options.out
 def plan(
     network: str, epsilon: float | None, delta: float | None, adjacency: Adjacency | None,
     smoothness: float | None, rounds: int | None, overrides: tuple[str, ...], write: Path | None,
     out: Path | None,
 ) -> None:  # fmt: skip
-    """Say what to expect of NETWORK before it runs: convergence, epsilon, accuracy, rounds, bytes.
+    """Predict a run of NETWORK: convergence, epsilon, accuracy, rounds, bytes.
 
-    Whoever plans needs the data, or data like it: nothing is sent. With --out, plan.json and the frontier's
-    figure go to that folder."""
+    Needs the data, or similar data; nothing is sent. With --out, writes plan.json and a figure of
+    the frontier."""
     import json
 
     from rich.console import Console
@@ -59,8 +58,10 @@ def plan(
     from cpgt.theory.planning.plan import make_plan
     from cpgt.theory.planning.report import draw, show
 
+    if out:
+        options.require("matplotlib")  # before the work: the figure is drawn at its end
     model = options.load(network, overrides, rounds)
-    options.own_code(network)
+    options.own_code(network, model)
     if write and not write.absolute().parent.is_dir():
         raise click.ClickException(f"{write}: there is no such folder")
     if write and write.exists():
@@ -68,8 +69,8 @@ def plan(
             f"{write} exists: choose another --write, nothing is overwritten"
         )
     folder = options.new_folder(out, model.name) if out else None
-    promise = AdjacencyClaim.of(model, delta, adjacency, smoothness)
-    found, planned = make_plan(model, build_objectives(model, {}), promise, epsilon)
+    claim = AdjacencyClaim.of(model, delta, adjacency, smoothness)
+    found, planned = make_plan(model, build_objectives(model, {}), claim, epsilon)
     show(found, Console())
     if write:
         write.write_text(planned.to_toml(), encoding="utf-8")
@@ -86,18 +87,16 @@ def plan(
 @_delta
 @_adjacency
 @_smoothness
-@click.option(
-    "--agent", "target", type=click.IntRange(min=1), help="Whom to attack. [the largest epsilon]"
-)
+@click.option("--agent", "target", type=click.IntRange(min=1),
+              help="The agent to attack. [that of the largest epsilon]")  # fmt: skip
 @click.option("--rounds", type=click.IntRange(min=1), default=8, show_default=True,
-              help="Rounds to attack; most is lost in the first.")  # fmt: skip
-@click.option(
-    "--trials", type=click.IntRange(min=20), help="Runs of each of two problems. [by size]"
-)
+              help="Rounds to attack; the first reveal most.")  # fmt: skip
+@click.option("--trials", type=click.IntRange(min=20),
+              help="Runs of each of the two problems. [by size]")  # fmt: skip
 @click.option("--confidence", type=click.FloatRange(0.5, 1, max_open=True), default=0.99, show_default=True,
-              help="Of the lower bound.")  # fmt: skip
+              help="Confidence of the lower bound.")  # fmt: skip
 @click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True,
-              help="Another seed, other runs.")  # fmt: skip
+              help="Seed of all runs.")  # fmt: skip
 @options.change
 @options.out
 def audit(
@@ -105,10 +104,10 @@ def audit(
     target: int | None, rounds: int, trials: int | None, confidence: float, seed: int,
     overrides: tuple[str, ...], out: Path | None,
 ) -> None:  # fmt: skip
-    """Attack NETWORK as an eavesdropper would: what do the bytes on the wire tell of one agent's problem?
+    """Attack NETWORK as an eavesdropper: what do the bytes on the wire reveal of one agent's problem?
 
-    Runs two adjacent problems many times in this process. The exit code is 1 if more is lost than is claimed.
-    With --out, audit.json goes to that folder."""
+    Runs two adjacent problems many times in this process. Exits with 1 if more is revealed than is
+    claimed. With --out, writes audit.json."""
     import json
 
     from rich.console import Console
@@ -118,11 +117,11 @@ def audit(
     from cpgt.theory.auditing import audit as auditing
 
     model = options.load(network, overrides, rounds)
-    options.own_code(network)
+    options.own_code(network, model)
     folder = options.new_folder(out, model.name) if out else None
-    promise = AdjacencyClaim.of(model, delta, adjacency, smoothness)
+    claim = AdjacencyClaim.of(model, delta, adjacency, smoothness)
     settings = auditing.Settings(trials, seed, confidence, target)
-    found = auditing.audit(model, build_objectives(model, {}), promise, settings)
+    found = auditing.audit(model, build_objectives(model, {}), claim, settings)
     auditing.show(found, Console())
     if folder:
         (folder / "audit.json").write_text(

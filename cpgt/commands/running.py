@@ -1,13 +1,14 @@
-"""Running a network: all of it on this machine, or one process of it."""
+"""Running a network: all of it on this machine, or one of its processes."""
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import click
 
@@ -22,41 +23,36 @@ from cpgt.commands import options
 @options.seed
 @options.observe
 @options.quiet
-@click.option(
-    "--compare/--no-compare", default=True, help="Also measure an uncompressed twin network."
-)
+@click.option("--compare/--no-compare", default=True, help="Also measure an uncompressed network.")
 def run(
     network: str, rounds: int | None, out: Path | None, overrides: tuple[str, ...],
     seed: int | None, observe: bool, quiet: bool, compare: bool,
 ) -> None:  # fmt: skip
-    """Run NETWORK (a file, or the name of one shipped) on this machine, every agent a process."""
+    """Run NETWORK on this machine, every agent a process. NETWORK is a file or a shipped name."""
     from rich.console import Console
 
-    from cpgt.runs.launch import Experiment
+    from cpgt.runs.experiment import Experiment
     from cpgt.runs.run import run_here
 
+    if observe:
+        options.require("scipy")  # before the run: distances are computed when it has ended
     model = options.load(network, overrides, rounds)
+    search = options.own_code(network, model)
     folder = options.new_folder(out, model.name)
     experiment = Experiment(seed, observe)
     console = Console(quiet=quiet)
-    sys.exit(
-        run_here(
-            model, folder, experiment, console, search=options.own_code(network), comparing=compare
-        )
-    )
+    sys.exit(run_here(model, folder, experiment, console, search=search, comparing=compare))
 
 
 @click.command()
 @click.argument("network")
-@click.option(
-    "--bind", default="tcp://127.0.0.1:5555", show_default=True, help="Where agents reach it."
-)
-@click.option(
-    "--wait",
-    type=click.FloatRange(min=0),
-    help="Seconds to wait for agents to come. [3600; 60 with --launch]",
-)
+@click.option("--bind", default="tcp://127.0.0.1:5555", show_default=True,
+              help="Address to listen on for agents.")  # fmt: skip
+@click.option("--wait", type=click.FloatRange(min=0),
+              help="Seconds to wait for the agents. [3600; 60 with --launch]")  # fmt: skip
 @click.option("--launch", is_flag=True, help="Also start all agents, on this machine.")
+@click.option("--commands", type=click.File(), hidden=True,
+              help="Start agents by the commands in this JSON file: what `cpgt run` does.")  # fmt: skip
 @options.key
 @options.plain
 @options.rounds
@@ -66,121 +62,116 @@ def run(
 @options.observe
 @options.quiet
 def coordinator(
-    network: str, bind: str, wait: float | None, launch: bool, key: Path | None, plain: bool,
-    rounds: int | None, out: Path | None, overrides: tuple[str, ...], seed: int | None, observe: bool,
-    quiet: bool,
+    network: str, bind: str, wait: float | None, launch: bool, commands: IO[str] | None,
+    key: Path | None, plain: bool, rounds: int | None, out: Path | None,
+    overrides: tuple[str, ...], seed: int | None, observe: bool, quiet: bool,
 ) -> None:  # fmt: skip
-    """Coordinate NETWORK: wait for its agents, hold the rounds, count the bytes."""
+    """Coordinate NETWORK: wait for its agents, grant rounds, count bytes."""
     from rich.console import Console
 
     from cpgt.coordinator.server import ListenAddress
     from cpgt.deployment.keyring import ring_of
-    from cpgt.runs.launch import Experiment
-    from cpgt.runs.run import coordinate_here
+    from cpgt.runs.coordinate import coordinate_here
+    from cpgt.runs.experiment import Experiment
 
-    if not launch and (seed is not None or observe):
+    starts_agents = launch or commands is not None
+    if not starts_agents and (seed is not None or observe):
         raise click.UsageError(
             "--seed and --observe are for agents: give them to each agent, or use --launch"
         )
-    if launch and key:
+    if starts_agents and key:
         raise click.UsageError(
             "--launch keeps all on this machine, where no keys are needed: leave out --key"
         )
-    model = options.load(network, overrides, rounds)
-    door = ListenAddress(bind, ring_of(model, None, key) if key else None, plain)
+    model = options.load_public(network, overrides, rounds)
+    address = ListenAddress(bind, ring_of(model, None, key) if key else None, plain)
     folder = out or options.new_folder(out, model.name)
+    experiment = Experiment(seed, observe)
+    agents: Mapping[int, Sequence[str]] | None = None
+    if commands is not None:
+        agents = {int(number): command for number, command in json.load(commands).items()}
+    elif launch:
+        from cpgt.runs.launch import agent_commands  # loads the code of agents
+
+        whole = options.load(network, overrides, rounds)
+        agents = agent_commands(whole, folder, experiment, options.own_code(network, whole))
+    wait = wait if wait is not None else (60.0 if starts_agents else 3600.0)
     console = Console(stderr=True, quiet=quiet)
-    wait = wait if wait is not None else (60.0 if launch else 3600.0)
-    sys.exit(coordinate_here(model, door, folder, wait, launch, Experiment(seed, observe), console))
+    coordinate_here(model, address, folder, wait, experiment, console, agents)
 
 
 @click.command()
 @click.argument("number", type=click.IntRange(min=0))
-@click.option(
-    "--coordinator", required=True, metavar="tcp://HOST:PORT", help="Where the coordinator listens."
-)
+@click.option("--coordinator", required=True, metavar="tcp://HOST:PORT",
+              help="Address of the coordinator.")  # fmt: skip
 @click.option("--data", type=click.Path(path_type=Path), help="This agent's private .npz file.")
-@click.option(
-    "--network",
-    metavar="NETWORK",
-    help="Your own copy of the network file: no other plan is taken.",
-)
+@click.option("--network", metavar="NETWORK",
+              help="Your own copy of the network file: any other plan is refused.")  # fmt: skip
 @options.key
 @options.plain
-@click.option(
-    "--bind",
-    metavar="tcp://ADDRESS:PORT",
-    help="Where this agent listens for neighbours. [a free port]",
-)
+@click.option("--bind", metavar="tcp://ADDRESS:PORT",
+              help="Address to listen on for neighbours. [a free port]")  # fmt: skip
 @click.option("--advertise", metavar="tcp://HOST:PORT",
-              help="Where neighbours find it, if elsewhere; port * is the one of --bind.")  # fmt: skip
-@click.option(
-    "--objective", metavar="MODULE:FACTORY", help="Your own objective, if the network names it."
-)
+              help="Address for neighbours, if not --bind; port * is that of --bind.")  # fmt: skip
+@click.option("--objective", metavar="MODULE:FACTORY",
+              help="Your own objective, if the network names it.")  # fmt: skip
+@click.option("--code-folder", type=click.Path(path_type=Path), default=".", hidden=True,
+              help="Where MODULE is, if not in the current folder.")  # fmt: skip
 @click.option("--patience", type=click.FloatRange(min=0), default=30.0, show_default=True,
-              help="Seconds to wait for a first word of the coordinator.")  # fmt: skip
-@click.option(
-    "--epsilon",
-    type=options.POSITIVE,
-    help="Privacy budget: stop rather than spend more. Needs --network.",
-)
-@click.option(
-    "--delta",
-    type=options.POSITIVE,
-    help="By how much the gradients of adjacent problems may differ.",
-)
+              help="Seconds to wait for the coordinator's first message.")  # fmt: skip
+@click.option("--epsilon", type=options.POSITIVE,
+              help="Privacy budget: stop before it is exceeded. Needs --network.")  # fmt: skip
+@click.option("--delta", type=options.POSITIVE,
+              help="Largest difference between the gradients of adjacent problems.")  # fmt: skip
 @click.option("--adjacency", type=click.Choice(["function", "record"]),
-              help="What adjacent problems are. [function]")  # fmt: skip
-@click.option(
-    "--smoothness", type=options.NOT_NEGATIVE, help="L of your objective. It counts as public."
-)
-@click.option(
-    "--magnitude", type=options.POSITIVE, help="Bound on |x| and |y|, to account for rounding."
-)
+              help="What adjacent problems differ in. [function]")  # fmt: skip
+@click.option("--smoothness", type=options.NOT_NEGATIVE,
+              help="L of your objective. It counts as public.")  # fmt: skip
+@click.option("--magnitude", type=options.POSITIVE,
+              help="Bound on |x| and |y|, to account for rounding.")  # fmt: skip
 @click.option("--rounding", type=options.POSITIVE,
-              help="By how much a gradient may be rounded, over the magnitude. [2^-40]")  # fmt: skip
+              help="Rounding error of a gradient's coordinate, over the magnitude. [2^-40]")  # fmt: skip
 @options.out
 @options.seed
 @options.observe
 def agent(
-    number: int, coordinator: str, data: Path | None, network: str | None, key: Path | None, plain: bool,
-    bind: str | None, advertise: str | None, objective: str | None, patience: float, out: Path | None,
-    seed: int | None, observe: bool, **claims: Any,
+    number: int, coordinator: str, data: Path | None, network: str | None, key: Path | None,
+    plain: bool, bind: str | None, advertise: str | None, objective: str | None,
+    code_folder: Path, patience: float, out: Path | None, seed: int | None, observe: bool,
+    **claims: Any,
 ) -> None:  # fmt: skip
-    """Be agent NUMBER of a network: hold the private data, talk to the coordinator and to neighbours."""
+    """Run agent NUMBER of a network: it holds the private data and exchanges messages with the
+    coordinator and its neighbours."""
     from cpgt.agent.connect import ConnectSettings
-    from cpgt.agent.interrupts import interrupts
     from cpgt.agent.privacy.budget import Claims
     from cpgt.agent.privacy.randomness import Randomness, seeded_secret
     from cpgt.agent.privacy.secret import new_secret
     from cpgt.agent.process import AgentSettings, run_agent
+    from cpgt.process.signals import raise_interrupts
 
-    if network is None and (key or claims["epsilon"] is not None):
-        why = (
-            "who is who stands in it"
-            if key
-            else "the coordinator must not choose what is spent on what"
+    if network is None and key:
+        raise click.UsageError("--key needs --network, which lists the public keys")
+    if network is None and claims["epsilon"] is not None:
+        raise click.UsageError(
+            "--epsilon needs --network: the coordinator must not choose what the budget is spent on"
         )
-        raise click.UsageError(f"{'--key' if key else '--epsilon'} needs --network: {why}")
     agreement, ring, own = None, None, Claims(**claims)
     if network is not None:
-        from cpgt.deployment.keyring import (  # loads much that an agent needs for this only
-            agreed,
-            owners_claims,
-            ring_of,
-        )
+        # Loads pydantic and the whole schema, which an agent needs for this alone.
+        from cpgt.deployment.agreements import agreement_of, owners_claims
+        from cpgt.deployment.keyring import ring_of
 
         model = options.load(network, (), None)
-        agreement, own = agreed(model, number), owners_claims(model, number, own)
+        agreement, own = agreement_of(model, number), owners_claims(model, number, own)
         ring = ring_of(model, number, key) if key else None
     notify, folder = _notifier(number), out or _own_folder(number)
     if seed is not None:
         notify("NOT PRIVATE: a seed was given; anyone who knows it can take the noise off")
     if observe:
         notify("NOT PRIVATE: states are observed; x, y and noise are written to a file")
-    if str(Path.cwd()) not in sys.path:
-        sys.path.insert(0, str(Path.cwd()))  # where a MODULE:FACTORY of the user's own would be
-    with interrupts() as check_interrupts:
+    if objective:
+        options.append_to_path(code_folder)
+    with raise_interrupts() as check_interrupts:
         run_agent(
             AgentSettings(
                 agent=number,
@@ -203,17 +194,13 @@ def agent(
 
 @click.command()
 @click.argument("network")
-@click.option(
-    "--out",
-    type=click.Path(file_okay=False, path_type=Path),
-    required=True,
-    help="Folder for the files.",
-)
+@click.option("--out", type=click.Path(file_okay=False, path_type=Path), required=True,
+              help="Folder for the files.")  # fmt: skip
 @options.change
 def data(network: str, out: Path, overrides: tuple[str, ...]) -> None:
-    """Make the synthetic data of NETWORK: OUT/1/data.npz, OUT/2/data.npz, ..., one for each agent."""
+    """Make the synthetic data of NETWORK: OUT/1/data.npz, OUT/2/data.npz, ..., one file an agent."""
     from cpgt.configuration.data import write_data
-    from cpgt.configuration.network import NetworkError
+    from cpgt.configuration.loading import NetworkError
 
     model = options.load(network, overrides, None)
     if model.synthetic is None:
@@ -226,7 +213,7 @@ def data(network: str, out: Path, overrides: tuple[str, ...]) -> None:
 
 
 def _own_folder(number: int) -> Path:
-    """Where an agent keeps what is its own, the secret first of all: a new folder for every run."""
+    """A new folder for every run: a secret must never be used twice."""
     return Path("runs") / f"agent-{number}-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}"
 
 

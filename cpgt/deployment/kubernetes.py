@@ -18,7 +18,8 @@ from typing import Any, TypeAlias
 import yaml
 
 from cpgt.agent.objectives import is_code
-from cpgt.configuration.network import Network, NetworkError
+from cpgt.configuration.loading import NetworkError
+from cpgt.configuration.network import Network
 from cpgt.deployment.keyring import COORDINATOR, key_file
 
 Manifest: TypeAlias = dict[str, Any]

@@ -15,8 +15,9 @@ from typing import NamedTuple
 from cpgt.configuration.network import Network
 from cpgt.coordinator.errors import RunError
 from cpgt.deployment.keyring import COORDINATOR, key_file, make_keys
-from cpgt.deployment.slurm_task import ENDPOINT, OWN_ADDRESS, START_SECONDS, write_tasks
-from cpgt.runs.launch import CPGT, Experiment, agent_commands
+from cpgt.deployment.slurm_task import OWN_ADDRESS, START_SECONDS, write_tasks
+from cpgt.runs.experiment import Experiment
+from cpgt.runs.launch import CPGT, agent_commands
 
 SCRIPT, LOG = "job.sh", "job.log"
 # what caused the end of a job: the first such line of its log; what the others say follows from it
@@ -45,7 +46,7 @@ def write_job(network: Network, folder: Path, experiment: Experiment, search: Pa
     coordinator += ["--wait", f"{START_SECONDS:g}", "--key", str(key_file(keys, COORDINATOR))]
     agents = [
         [*command, "--network", str(file), "--key", str(key_file(keys, agent))]
-        for agent, command in agent_commands(network, ENDPOINT, folder, experiment).items()
+        for agent, command in agent_commands(network, folder, experiment, search).items()
     ]
     write_tasks([coordinator, *agents], folder)
     script = folder / SCRIPT

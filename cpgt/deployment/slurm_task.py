@@ -12,11 +12,11 @@ from pathlib import Path
 
 from cpgt.coordinator.errors import RunError
 from cpgt.process.exit_codes import BAD_INPUT
-from cpgt.runs.endpoint_file import wait_for_endpoint
+from cpgt.runs.folder import ENDPOINT, wait_for_endpoint
 from cpgt.wire.addresses import ANY_PORT, Endpoint, on_loopback, route_to
 
 TASKS = "tasks"  # a file with the command of task i in line i
-OWN_ADDRESS, ENDPOINT = "{own address}", "{endpoint}"  # what cannot be known before the job runs
+OWN_ADDRESS = "{own address}"  # in the coordinator's command: known when the job runs
 START_SECONDS = 300.0  # tasks start together, but a busy file system may take its time
 ELSEWHERE = "192.0.2.1"  # set aside for documentation: no node has it
 

@@ -1,1 +1,1 @@
-"""What every process of ours has in common: exit codes, timing, signals. Imports nothing of ours."""
+"""What all our processes share: exit codes, timing, signals, wait notices. Imports no other room."""

@@ -1,9 +1,14 @@
-"""How often processes poll, send a sign of life, and mention that they wait."""
+"""How often processes poll and send a sign of life, and when a wait is reported or given up."""
 
 from __future__ import annotations
 
-POLL_MS = 100  # how long one wait for a message lasts; between two waits, signals and deadlines are checked
+# One wait for a message lasts this long. Between two waits, signals and deadlines are checked.
+POLL_MS = 100
 PULSE_SECONDS = 1.0  # between two signs of life, when there is nothing else to send
-NOTICE_SECONDS = 3.0  # a wait is mentioned after this long: several pulses are missing by then
-REPEAT_SECONDS = 10.0  # and mentioned again after this long
-WINDOWS_GRANTED = 2  # windows of rounds granted at once, so that nobody idles while reports come in
+NOTICE_SECONDS = 3.0  # a wait is reported after this long: several pulses are missing by then
+REPEAT_SECONDS = 10.0  # and reported again after this long
+# An agent waits this much longer than the network's patience. The coordinator, which has a
+# connection to every agent, then names the silent one first.
+NEIGHBOUR_GRACE_SECONDS = 3.0
+# Windows of rounds that are granted at once, so that no agent idles while reports travel.
+WINDOWS_GRANTED = 2

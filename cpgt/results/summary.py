@@ -10,20 +10,18 @@ import platform
 from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 import numpy as np
 from msgspec import UNSET, Struct, UnsetType
 
+from cpgt.configuration.schema import PublicNetwork
 from cpgt.coordinator.errors import RunError
 from cpgt.coordinator.session import Session
 from cpgt.coordinator.traffic_log import TrafficLog
 from cpgt.process.exit_codes import BAD_INPUT, INTERRUPTED
 from cpgt.results.traffic import Means, Traffic, summarise_traffic
-
-if TYPE_CHECKING:  # the coordinator runs where the agent's code, which this imports, does not exist
-    from cpgt.configuration.network import Network
 
 PACKAGES = ("cpgt", "numpy", "pyzmq", "msgpack", "cryptography")
 
@@ -84,7 +82,7 @@ class Summary(Struct, frozen=True):
 
 
 def summarise(
-    network: Network, session: Session, traffic_log: TrafficLog, not_private: Sequence[str]
+    network: PublicNetwork, session: Session, traffic_log: TrafficLog, not_private: Sequence[str]
 ) -> Summary:
     """What the coordinator knows: public parameters, public references, bytes."""
     failure, rounds = session.failure, session.members.round

@@ -1,12 +1,12 @@
-"""Many trials of a network at once: the core that the agents run, with trials on the leading axis.
+"""Many trials of a network at once: the agents' own algorithms, with trials on the leading axis.
 
-No second implementation: each agent's `outgoing` and `absorb` are called as `ArrayCore` does, only that their
-arrays are (trials, channels, d). Trial 0 is, to the bit, what a run of processes under the same seed does.
-Messages enter as what their form stands for, which is what decoding them gives. Objectives see every trial
-apart, because larger products round differently, and some networks amplify that: CPGT with 2 bits
-and gamma = 0.2 makes 1e-16 into 3e-7 within 2,000 rounds.
+Each agent's `outgoing` and `absorb` are called as `ArrayCore` calls them, with arrays of shape
+(trials, channels, d). No frame is encoded: an outgoing message is used as its decoding would give
+it. Trial 0 equals, to the bit, a run of processes with the same seed. The objective is evaluated
+for each trial separately, because larger matrix products round differently and some networks
+amplify that: CPGT with 2 bits and gamma = 0.2 turns 1e-16 into 3e-7 within 2,000 rounds.
 
-Whoever runs this sees everything: for experiments, NOT PRIVATE.
+All states are visible here. For experiments; NOT PRIVATE.
 """
 
 from __future__ import annotations
@@ -18,52 +18,54 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from cpgt.agent.algorithms import Algorithm, X, Y, start_point
+from cpgt.agent.algorithms import X, Y, start_point
 from cpgt.agent.objectives import Objective
 from cpgt.agent.privacy.lattice import Stream
 from cpgt.agent.privacy.randomness import Label, Numbers, Randomness, seeded_secret
 from cpgt.configuration.network import Network
+from cpgt.runs.rounds import Part, parts_of
 from cpgt.wire.arrays import Floats
 from cpgt.wire.vectors import Dense
 
 
 class Trials(NamedTuple):
-    """What was kept of several trials."""
+    """The recorded states of several trials."""
 
-    rounds: NDArray[np.int64]  # (R,): the k of each kept state; x(k) is the state before round k
+    rounds: NDArray[np.int64]  # (R,): the k of each recorded state x(k), the state before round k
     x: Floats  # (R, trials, agents, d)
-    noise: Floats  # (trials, d): all eta_y of all agents and rounds, summed: what moves the limit
+    noise: Floats  # (trials, d): the sum of eta_y over agents and rounds, which moves the limit
 
 
 @dataclass
 class _Agent:
     """One agent in all trials."""
 
-    algorithm: Algorithm[Any, Any]
-    objective: Objective
+    part: Part
     randomness: Randomness
-    senders: list[int]  # positions of itself and of its neighbours
+    senders: list[int]  # positions of the agent itself and of its neighbours
     mixing: Floats
     state: Any
 
 
 class _Each:
-    """An objective that sees every trial apart, so that its products round as they do in a process."""
+    """Evaluates an objective for each trial separately, so that it rounds as in a process."""
 
     def __init__(self, objective: Objective) -> None:
-        self.dimension, self._objective = objective.dimension, objective
+        self.dimension = objective.dimension
+        self._objective = objective
 
     def gradient(self, x: Floats) -> Floats:
         return self._objective.gradient(x[..., None, :])[..., 0, :]
 
 
-class _Portion(Randomness):
-    """Random numbers of several trials. Trial 0 has the stream that a process has. All others share one: many
-    short streams would cost more than the rounds that they are for."""
+class _TrialRandomness(Randomness):
+    """Random numbers of several trials. Trial 0 has the stream that a process has. All others share
+    one stream: to open a stream for each would cost more than the rounds themselves."""
 
     def __init__(self, secret: bytes, first: int) -> None:
         super().__init__(secret, first)
-        self._with_0, self._others = first == 0, Randomness(secret, first_trial=max(first, 1))
+        self._with_0 = first == 0
+        self._others = Randomness(secret, first_trial=max(first, 1))
 
     def sampled(
         self,
@@ -101,9 +103,9 @@ class Batch:
         self.noise = np.zeros(shape)
         self._agents = [
             _agent(
-                network, agent, _Each(objective), _Portion(seeded_secret(seed, agent), first), shape
+                part, network.start, _TrialRandomness(seeded_secret(seed, part.agent), first), shape
             )
-            for agent, objective in zip(network.agents, objectives, strict=True)
+            for part in parts_of(network, [_Each(objective) for objective in objectives])
         ]
 
     @property
@@ -113,50 +115,49 @@ class Batch:
 
     @property
     def largest(self) -> float:
-        """The largest coordinate of anybody's x or y, in any trial."""
+        """The largest coordinate of x or y over all agents and trials."""
         return max(float(np.abs(agent.state.values).max()) for agent in self._agents)
 
     @property
     def drift(self) -> float:
-        """How far sum_i y_i is from sum_i grad f_i(x_i) + all noise on y, which it must equal: relative."""
-        y = sum(agent.state.values[..., Y, :] for agent in self._agents)
-        due = sum(agent.objective.gradient(agent.state.values[..., X, :]) for agent in self._agents)
-        due += self.noise
-        return float(np.abs(y - due).max() / np.abs(due).max())
+        """The relative difference of sum_i y_i and sum_i grad f_i(x_i) + all noise on y, which
+        are equal in exact arithmetic."""
+        values = [agent.state.values for agent in self._agents]
+        y = sum(value[..., Y, :] for value in values)
+        gradients = [
+            agent.part.objective.gradient(value[..., X, :])
+            for agent, value in zip(self._agents, values, strict=True)
+        ]
+        expected = sum(gradients) + self.noise
+        return float(np.abs(y - expected).max() / np.abs(expected).max())
 
     def step(self) -> None:
-        with np.errstate(all="ignore"):  # a trial may diverge; that is for whoever looks at it
+        with np.errstate(all="ignore"):  # a trial may diverge; callers look at the state
             self._step()
         self.round += 1
 
     def _step(self) -> None:
-        agents = self._agents
         sent = [
-            agent.algorithm.outgoing(agent.state, self.round, agent.randomness) for agent in agents
+            agent.part.algorithm.outgoing(agent.state, self.round, agent.randomness)
+            for agent in self._agents
         ]
         messages = np.stack([outgoing.message.dense() for outgoing in sent])
-        for agent, outgoing in zip(agents, sent, strict=True):
-            if agent.algorithm.channels > Y:
-                self.noise += agent.algorithm.eta_y(agent.state, outgoing)
+        for agent, outgoing in zip(self._agents, sent, strict=True):
+            algorithm, objective = agent.part.algorithm, agent.part.objective
+            if algorithm.channels > Y:
+                self.noise += algorithm.eta_y(agent.state, outgoing)
             stack = Dense(messages[agent.senders])
-            agent.state = agent.algorithm.absorb(
-                agent.state, outgoing, agent.objective, [(agent.mixing, stack)]
+            agent.state = algorithm.absorb(
+                agent.state, outgoing, objective, [(agent.mixing, stack)]
             )
 
 
-def _agent(
-    network: Network,
-    agent: int,
-    objective: Objective,
-    randomness: Randomness,
-    shape: tuple[int, int],
-) -> _Agent:
-    algorithm, row = network.algorithm_of(agent), network.topology.row(agent)
-    algorithm.check(objective.dimension)
-    peers = [peer for peer in sorted(row) if peer != agent]
-    mixing = algorithm.mixing(row[agent], [row[peer] for peer in peers])
-    state = algorithm.start(objective, start_point(network.start, randomness, shape))
-    return _Agent(algorithm, objective, randomness, [i - 1 for i in (agent, *peers)], mixing, state)
+def _agent(part: Part, start: str, randomness: Randomness, shape: tuple[int, int]) -> _Agent:
+    weights, algorithm = part.weights, part.algorithm
+    peers = [peer for peer in sorted(weights) if peer != part.agent]
+    mixing = algorithm.mixing(weights[part.agent], [weights[peer] for peer in peers])
+    state = algorithm.start(part.objective, start_point(start, randomness, shape))
+    return _Agent(part, randomness, [agent - 1 for agent in (part.agent, *peers)], mixing, state)
 
 
 def run_trials(
@@ -169,16 +170,16 @@ def run_trials(
     first: int = 0,
     every: int = 1,
 ) -> Trials:
-    """Run the trials `first` .. `first + trials - 1`, keeping x of every `every`-th round, and of the last.
+    """Run the trials `first` .. `first + trials - 1`; record x in every `every`-th round and the last.
 
-    That is 8 * trials * agents * d bytes for each kept round. For more trials than fit, run them in portions
-    that do not overlap: they are independent of each other."""
+    Each recorded round takes 8 * trials * agents * d bytes. For more trials than fit into memory,
+    run disjoint ranges of trials one after the other: all trials are independent."""
     batch = Batch(network, objectives, trials, seed, first)
-    kept, states = [], []
+    recorded, states = [], []
     for k in range(rounds + 1):
         if k % every == 0 or k == rounds:
-            kept.append(k)
+            recorded.append(k)
             states.append(batch.x)
         if k < rounds:
             batch.step()
-    return Trials(np.array(kept), np.stack(states), batch.noise)
+    return Trials(np.array(recorded), np.stack(states), batch.noise)

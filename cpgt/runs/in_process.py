@@ -5,9 +5,8 @@ Under the same seed it gives the same bits, and the same bytes, as the network o
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,8 +18,10 @@ from cpgt.agent.participant import Participant
 from cpgt.agent.privacy.budget import Claims, Spending, open_account
 from cpgt.agent.privacy.randomness import Randomness, fresh_secret, seeded_secret
 from cpgt.configuration.data import build_objectives
-from cpgt.configuration.network import Network, load_network
+from cpgt.configuration.loading import load_network
+from cpgt.configuration.network import Network
 from cpgt.process.timing import WINDOWS_GRANTED
+from cpgt.runs.rounds import Part, parts_of, play_round
 from cpgt.wire.arrays import Floats
 from cpgt.wire.carriers import MemoryCarrier
 from cpgt.wire.sizes import zmtp_size
@@ -28,7 +29,7 @@ from cpgt.wire.sizes import zmtp_size
 
 @dataclass(frozen=True, eq=False)
 class Result:
-    """States of all agents over K rounds (private: whoever runs this holds all data), and bytes."""
+    """The states of all agents over K rounds, and the bytes they sent. The states are private."""
 
     x: Floats  # (K + 1, n, d)
     y: Floats  # (K + 1, n, d), or (K + 1, n, 0) for an algorithm without y
@@ -65,34 +66,46 @@ def run(
     rounds: int | None = None,
     seed: int | None = None,
 ) -> Result:
-    """Run the network in this process. `objectives` (agent 1 first) stand in for the data files."""
+    """Run the network in this process. `objectives` (agent 1 first) replace the data files.
+
+    The run ends early as a run of processes does: when a privacy budget is spent, or by `stop`."""
     network = load_network(network) if isinstance(network, str) else network
     objectives = build_objectives(network, {}) if objectives is None else list(objectives)
     _check(network, objectives)
     if rounds is not None and rounds < 1:
         raise InputError(f"rounds must be at least 1, not {rounds}")
-    memories = [_Memory() for _ in network.agents]
-    participants = _participants(network, objectives, memories, seed)
-    with np.errstate(all="ignore"):
-        _play(network, participants, _accounts(network, objectives), rounds or network.rounds)
+    parts = parts_of(network, objectives)
+    memories = [_Memory() for _ in parts]
+    participants = _participants(network, parts, memories, seed)
+    with np.errstate(all="ignore"):  # divergence is reported as an error, not as warnings
+        _play(network, participants, _accounts(network, parts), rounds or network.rounds)
     edges = [(agent, peer) for agent, peers in network.neighbours.items() for peer in peers]
-    sent = {
-        p.agent: np.array([p.meter.payload, p.meter.message], dtype=np.int64) for p in participants
-    }
-    payload, message = (
-        np.stack([sent[s][layer] for s, _ in edges], -1) if edges else None for layer in (0, 1)
-    )
-    layers = {} if payload is None or message is None else {"payload": payload, "message": message}
-    if message is not None:
-        layers["zmtp"] = np.vectorize(zmtp_size, otypes=[np.int64])(message)
     return Result(
-        x=np.stack([memory.x for memory in memories], axis=1),
-        y=np.stack([memory.y for memory in memories], axis=1),
-        eta_y=np.stack([memory.eta_y for memory in memories], axis=1),
+        x=_by_round(memory.x for memory in memories),
+        y=_by_round(memory.y for memory in memories),
+        eta_y=_by_round(memory.eta_y for memory in memories),
         references=np.stack([p.core.reference for p in participants]),
         edges=edges,
-        bytes=layers,
+        bytes=_bytes_by_layer(edges, participants),
     )
+
+
+def _by_round(agents: Iterable[list[Floats]]) -> Floats:
+    return np.stack([np.asarray(states) for states in agents], axis=1)
+
+
+def _bytes_by_layer(
+    edges: Sequence[tuple[int, int]], participants: Sequence[Participant]
+) -> dict[str, NDArray[np.int64]]:
+    if not edges:
+        return {}
+    meters = {participant.agent: participant.meter for participant in participants}
+    payload, message = (
+        np.array([getattr(meters[sender], layer) for sender, _ in edges], dtype=np.int64).T
+        for layer in ("payload", "message")
+    )
+    zmtp = np.vectorize(zmtp_size, otypes=[np.int64])(message)
+    return {"payload": payload, "message": message, "zmtp": zmtp}
 
 
 def _check(network: Network, objectives: Sequence[Objective]) -> None:
@@ -108,30 +121,21 @@ def _check(network: Network, objectives: Sequence[Objective]) -> None:
 
 
 def _participants(
-    network: Network, objectives: Sequence[Objective], memories: Sequence[_Memory], seed: int | None
+    network: Network, parts: Sequence[Part], memories: Sequence[_Memory], seed: int | None
 ) -> list[Participant]:
     carriers = MemoryCarrier.network(network.neighbours)
     participants = []
-    for agent, objective, memory in zip(network.agents, objectives, memories, strict=True):
-        randomness = Randomness(fresh_secret() if seed is None else seeded_secret(seed, agent))
-        algorithm = network.algorithm_of(agent)
-        algorithm.check(objective.dimension)
-        x = start_point(network.start, randomness, (objective.dimension,))
-        weights = network.topology.row(agent)
-        participants.append(
-            Participant(
-                agent, weights, algorithm, objective, x, randomness, carriers[agent], memory
-            )
-        )
+    for part, memory in zip(parts, memories, strict=True):
+        secret = fresh_secret() if seed is None else seeded_secret(seed, part.agent)
+        randomness = Randomness(secret)
+        x = start_point(network.start, randomness, (part.objective.dimension,))
+        participants.append(Participant(*part, x, randomness, carriers[part.agent], memory))
     return participants
 
 
-def _accounts(network: Network, objectives: Sequence[Objective]) -> list[Spending | None]:
+def _accounts(network: Network, parts: Sequence[Part]) -> list[Spending | None]:
     claims = Claims.of(network.privacy.model_dump())
-    agents = zip(network.agents, objectives, strict=True)
-    return [
-        open_account(claims, network.algorithm_of(agent), objective) for agent, objective in agents
-    ]
+    return [open_account(claims, part.algorithm, part.objective) for part in parts]
 
 
 def _play(
@@ -140,7 +144,7 @@ def _play(
     accounts: Sequence[Spending | None],
     rounds: int,
 ) -> None:
-    """As many of the rounds as every agent's privacy budget lasts for."""
+    """Play the rounds, or as many as every agent's privacy budget allows."""
     limited = [account for account in accounts if account and account.budget is not None]
     rounds = min([account.look(rounds) for account in limited], default=rounds)
     last = rounds
@@ -150,19 +154,12 @@ def _play(
         for participant, account in zip(participants, accounts, strict=True):
             if account:
                 account.check(participant.core.values)
-        for participant in participants:
-            participant.send()
-        for participant in participants:
-            participant.collect(nobody_to_wait_for)
+        play_round(participants)
         if (k + 1) % network.window:
             continue
         for participant in participants:
             participant.check()
         tolerance = network.stop.change if last == rounds else None
         if tolerance is not None and max(p.change for p in participants) <= tolerance:
-            # a network of processes has granted this much when it learns that it may stop
+            # by the time processes learn that they may stop, these windows are granted already
             last = min(rounds, k + 1 + (WINDOWS_GRANTED - 1) * network.window)
-
-
-def nobody_to_wait_for() -> NoReturn:
-    raise RuntimeError("a message is missing although all agents have sent")

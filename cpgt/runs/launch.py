@@ -1,155 +1,101 @@
-"""Starting a network on this machine: one coordinator process, which starts one process for each agent.
+"""Starting a network on this machine: a coordinator process, which starts a process for each agent.
 
-Both through the same commands that one would type on separate machines.
+Both are started by the commands that one would type on separate machines.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 
-from cpgt.agent.algorithms import ALGORITHMS
 from cpgt.agent.objectives import build_objective, is_code, smoothness_of
 from cpgt.configuration.data import make_data, write_data
 from cpgt.configuration.network import Network
-from cpgt.wire.messages import OBSERVED, SEEDED
+from cpgt.process.signals import handle_signals
+from cpgt.runs.experiment import Experiment
+from cpgt.runs.folder import ENDPOINT, agent_folder
 
-CPGT = (sys.executable, "-m", "cpgt")
-AGENTS_SAY = {
-    SEEDED: "with a seed: anyone who knows it can take the noise off",
-    OBSERVED: "observed: private x, y and noise are written to a file",
-}
-
-
-@dataclass(frozen=True)
-class Experiment:
-    """What is convenient for an experiment and gives privacy away."""
-
-    seed: int | None = None
-    observe: bool = False
-
-    def reasons(self, network: Network) -> list[str]:
-        """Why a run is not private; empty when nothing is known against it."""
-        found = []
-        if self.seed is not None:
-            found.append(f"seed {self.seed} was given: anyone who knows it can take the noise off")
-        if self.observe:
-            found.append(
-                "states are observed: every agent writes its private x, y and noise to a file"
-            )
-        if not network.noisy:
-            kind = network.algorithm.kind
-            adds_noise = ALGORITHMS[kind].adds_noise
-            why = "noise.s_x or noise.s_y is 0" if adds_noise else f"algorithm {kind!r} adds none"
-            found.append(f"some messages carry no noise ({why})")
-        return found
-
-    def told(self, members: Mapping[int, Sequence[str]]) -> list[str]:
-        """The same, as agents say it of themselves: those that were started by hand, by whomever."""
-        known = [SEEDED] * (self.seed is not None) + [OBSERVED] * self.observe
-        found = []
-        for reason in (reason for reason in AGENTS_SAY if reason not in known):
-            agents = [str(agent) for agent, reasons in sorted(members.items()) if reason in reasons]
-            if agents:
-                found.append(
-                    f"agent{'s' * (len(agents) > 1)} {', '.join(agents)} {AGENTS_SAY[reason]}"
-                )
-        return found
-
-    def flags(self) -> list[str]:
-        return [
-            *(["--seed", str(self.seed)] if self.seed is not None else []),
-            *["--observe"] * self.observe,
-        ]
-
-
-def agent_folder(out: Path, agent: int) -> Path:
-    return out / "agents" / str(agent)
+# -P: a file random.py or queue.py in the current folder must not replace Python's own module
+CPGT = (sys.executable, "-P", "-m", "cpgt")
+THREAD_LIMITS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 
 
 def agent_commands(
-    network: Network, endpoint: str, out: Path, experiment: Experiment
+    network: Network, out: Path, experiment: Experiment, search: Path
 ) -> Mapping[int, Sequence[str]]:
-    """The command line of each agent; synthetic data is made here, one file for each."""
+    """The command of each agent, with ENDPOINT where the coordinator's address belongs.
+
+    Writes synthetic data, one file for each agent. `search` is the folder of the user's code.
+    """
     files = write_data(network, out / "agents") if network.synthetic else {}
+    own_code = is_code(network.objective.kind)
+    code = ["--objective", network.objective.kind, "--code-folder", str(search)] * own_code
     commands = {}
     for agent in network.agents:
-        command = [*CPGT, "agent", str(agent), "--coordinator", endpoint]
+        command = [*CPGT, "agent", str(agent), "--coordinator", ENDPOINT]
         data = files.get(agent) or network.data_file(agent)
         command += ["--data", str(data)] if data else []
-        command += (
-            ["--objective", network.objective.kind] if is_code(network.objective.kind) else []
-        )
-        command += ["--out", str(agent_folder(out, agent)), *experiment.flags()]
-        command += _known_smoothness(network, agent)
-        commands[agent] = command
+        command += [*code, "--out", str(agent_folder(out, agent)), *experiment.flags()]
+        commands[agent] = command + _known_smoothness(network, agent)
     return commands
 
 
 def _known_smoothness(network: Network, agent: int) -> list[str]:
-    """L of data that was made up from a public seed is no secret, so epsilon need not be either."""
+    """Data made from a public seed has a public L, which lets the agent publish its epsilon."""
     objective, privacy = network.objective, network.privacy
     if not network.synthetic or privacy.delta is None or privacy.smoothness is not None:
         return []
     if is_code(objective.kind):
-        return []  # somebody's own code runs in agents only
+        return []  # only agents run the user's code
     data = make_data(network, agent)
     smoothness = smoothness_of(build_objective(objective.kind, objective.options, data))
     return [] if smoothness is None else ["--smoothness", repr(smoothness)]
 
 
 def run_coordinator(
-    network: Network, out: Path, experiment: Experiment, *, quiet: bool, path: Path
+    network: Network, out: Path, experiment: Experiment, *, quiet: bool, search: Path
 ) -> int:
-    """Run a coordinator with its agents as processes; its exit code. Ctrl-C is passed on to it."""
+    """Run a coordinator and its agents as processes. Returns the coordinator's exit code."""
     file = out / "network.toml"
     file.write_text(network.to_toml(), encoding="utf-8")
-    command = [
-        *CPGT,
-        "coordinator",
-        str(file),
-        "--bind",
-        "tcp://127.0.0.1:*",
-        "--out",
-        str(out),
-        "--launch",
-    ]
-    command += [*experiment.flags(), *["--quiet"] * quiet]
-    search = [str(path), os.environ.get("PYTHONPATH", "")]
-    environment = {**_fair_threads(network), **os.environ}
-    environment["PYTHONPATH"] = os.pathsep.join(filter(None, search))
-    # a session of its own: the terminal's Ctrl-C reaches us alone, and we pass it on
-    process = subprocess.Popen(command, env=environment, start_new_session=True)
+    command = [*CPGT, "coordinator", str(file), "--bind", "tcp://127.0.0.1:*", "--out", str(out)]
+    command += ["--commands", "-", *experiment.flags(), *["--quiet"] * quiet]
+    agents = json.dumps(agent_commands(network, out, experiment, search)).encode()
+    # In its own session the coordinator does not receive the terminal's Ctrl-C; we pass it on.
+    process = subprocess.Popen(
+        command,
+        env={**_thread_limits(network), **os.environ},
+        stdin=subprocess.PIPE,
+        start_new_session=True,
+    )
 
     def pass_on(_number: int, _frame: FrameType | None) -> None:
         process.send_signal(signal.SIGINT)
 
-    before = {number: signal.signal(number, pass_on) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
-        code = process.wait()
+        with handle_signals(pass_on):
+            process.communicate(agents)
     finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-        _sweep(process.pid)
-    return code
+        _kill_group(process.pid)
+    return process.returncode
 
 
-def _fair_threads(network: Network) -> dict[str, str]:
-    """How many threads linear algebra may use in each agent, so that they do not fight for the cores. What
-    is set in the environment already wins."""
+def _thread_limits(network: Network) -> dict[str, str]:
+    """Threads of linear algebra in each agent, so that the agents do not compete for the cores.
+    Variables that the user has set take precedence."""
     threads = max(1, (os.cpu_count() or 1) // len(network.agents))
-    return {f"{library}_NUM_THREADS": str(threads) for library in ("OPENBLAS", "OMP", "MKL")}
+    return dict.fromkeys(THREAD_LIMITS, str(threads))
 
 
-def _sweep(session: int) -> None:
-    """End whatever a coordinator that was killed has left behind."""
+def _kill_group(leader: int) -> None:
+    """End the processes that a killed coordinator has left behind."""
     try:
-        os.killpg(session, signal.SIGKILL)
+        os.killpg(leader, signal.SIGKILL)
     except ProcessLookupError:
         return

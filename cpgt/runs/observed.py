@@ -1,4 +1,4 @@
-"""A network run as real processes, with everything written down that there is to see. NOT PRIVATE."""
+"""A network run as real processes, with all states recorded. NOT PRIVATE."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from cpgt.configuration.network import Network
 from cpgt.coordinator.errors import RunError
 from cpgt.coordinator.traffic_log import LAYERS
 from cpgt.results.summary import Summary, read_summary
-from cpgt.runs.launch import Experiment, agent_folder, run_coordinator
+from cpgt.runs.experiment import Experiment
+from cpgt.runs.folder import agent_folder
+from cpgt.runs.launch import run_coordinator
 from cpgt.wire.arrays import Floats
 
 
 @dataclass(frozen=True, eq=False)
 class ProcessRun:
     x: Floats  # (K + 1, n, d)
-    seconds: Floats  # (K + 1,): when the last agent had reached x(k), since the first one had x(0)
-    bytes: dict[
-        str, NDArray[np.int64]
-    ]  # layer -> (K + 1,): what all edges together had carried by then
+    seconds: Floats  # (K + 1,): when the last agent reached x(k), since the first one had x(0)
+    bytes: dict[str, NDArray[np.int64]]  # layer -> (K + 1,): sent on all edges before x(k)
     summary: Summary
-    noise: Floats  # (d,): all noise on y, of all agents and rounds: what moves the limit; (0,) without y
+    noise: Floats  # (d,): the sum of eta_y over agents and rounds; (0,) for algorithms without y
 
     @property
     def rounds(self) -> int:
@@ -33,11 +33,10 @@ class ProcessRun:
 
 
 def run_processes(network: Network, out: Path, seed: int, search: Path | None = None) -> ProcessRun:
-    """Run it into the new folder `out`, observed; a run that fails raises what the coordinator said."""
+    """Run the network, observed, into the new folder `out`. Raises RunError if the run fails."""
     out.mkdir(parents=True)
-    code = run_coordinator(
-        network, out, Experiment(seed, observe=True), quiet=True, path=search or Path.cwd()
-    )
+    experiment = Experiment(seed, observe=True)
+    code = run_coordinator(network, out, experiment, quiet=True, search=search or Path.cwd())
     summary = read_summary(out)
     if code or summary is None:
         reason = (summary and summary.error) or f"the coordinator ended with code {code}"
@@ -46,7 +45,7 @@ def run_processes(network: Network, out: Path, seed: int, search: Path | None = 
 
 
 def read_run(network: Network, out: Path, summary: Summary) -> ProcessRun:
-    """Traces are large, and private by nature: they do not stay."""
+    """Read the files of a run. Deletes the traces, which are large and private."""
     states, times, noises = [], [], []
     for agent in network.agents:
         path = agent_folder(out, agent) / "trace.npz"

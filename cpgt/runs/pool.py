@@ -1,10 +1,9 @@
-"""Work for all cores: tasks in worker processes, with a progress bar."""
+"""Tasks in worker processes, one for each core, with a progress bar."""
 
 from __future__ import annotations
 
 import multiprocessing
 import os
-import signal
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
@@ -14,12 +13,16 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
-LIBRARIES = ("OPENBLAS", "OMP", "MKL")
+from cpgt.process.signals import end_on_interrupt
+from cpgt.runs.launch import THREAD_LIMITS
+
+# In workers: one thread of linear algebra each, and no modules from the current folder (as -P does).
+ENVIRONMENT = {**dict.fromkeys(THREAD_LIMITS, "1"), "PYTHONSAFEPATH": "1"}
 
 
 @dataclass(frozen=True)
 class Task:
-    """A call of a module's function, and roughly how long it takes, in any unit that all tasks share."""
+    """A call of a module's function. `weight` is its rough duration, in a unit common to all."""
 
     function: Callable[..., Any]
     arguments: tuple[Any, ...]
@@ -27,7 +30,7 @@ class Task:
 
 
 def run_tasks(tasks: Sequence[Task], what: str, console: Console) -> list[Any]:
-    """The results, in the order of the tasks. The heaviest begin first: none is waited for at the end."""
+    """The results, in the order of the tasks. The heaviest start first, to keep all cores busy."""
     results: dict[int, Any] = {}
     with _Bar(what, sum(task.weight for task in tasks), console) as bar, _pool() as pool:
         order = sorted(range(len(tasks)), key=lambda i: -tasks[i].weight)
@@ -43,7 +46,7 @@ def run_tasks(tasks: Sequence[Task], what: str, console: Console) -> list[Any]:
 
 
 class _Bar(Progress):
-    """On a terminal a bar; elsewhere a plain line at each tenth."""
+    """A bar on a terminal; elsewhere a plain line at each tenth."""
 
     def __init__(self, what: str, total: float, console: Console) -> None:
         columns = (
@@ -68,15 +71,13 @@ class _Bar(Progress):
 
 @contextmanager
 def _pool() -> Iterator[ProcessPoolExecutor]:
-    """Fresh processes, one for each core: linear algebra must not take more than one of them each."""
-    names = [f"{library}_NUM_THREADS" for library in LIBRARIES]
-    before = {name: os.environ.get(name) for name in names}
-    os.environ.update(dict.fromkeys(names, "1"))
+    """New processes, one for each core."""
+    before = {name: os.environ.get(name) for name in ENVIRONMENT}
+    os.environ.update(ENVIRONMENT)
     try:
         context = multiprocessing.get_context("spawn")
-        # Ctrl-C reaches workers too; they end without a word, and the parent says what there is to say
-        silent = (signal.signal, (signal.SIGINT, signal.SIG_DFL))
-        with ProcessPoolExecutor(os.cpu_count(), context, *silent) as pool:
+        # Ctrl-C reaches workers too: they end silently, and the parent reports
+        with ProcessPoolExecutor(os.cpu_count(), context, end_on_interrupt) as pool:
             yield pool
     finally:
         for name, value in before.items():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from cpgt.agent.algorithms import ALGORITHMS
-from cpgt.commands.main import main
+from cpgt.commands.main import EXTRAS, main
 
 
 def call(*arguments: str) -> Result:
@@ -35,13 +36,19 @@ def test_topology_as_text() -> None:
     ("arguments", "words"),
     [
         (("topology", "cube"), "no graph is called 'cube'; there are paper, ring"),
-        (("topology", "ring"), "graph 'ring': missing a required argument: 'agents'"),
-        (("topology", "ring", "--agents", "0"), "a network needs at least 1 agent, not 0"),
+        (("topology", "ring"), "graph 'ring': agents: Missing required argument"),
+        (
+            ("topology", "ring", "--agents", "0"),
+            "agents: Input should be greater than or equal to 1",
+        ),
         (("topology", "ring", "--agents", "3", "--weights", "x"), "no weights are called 'x'"),
-        (("topology", "ring", "--agents", "3", "--option", "degree=2"), "has no option 'degree'"),
+        (
+            ("topology", "ring", "--agents", "3", "--option", "degree=2"),
+            "degree: Unexpected",
+        ),
         (
             ("topology", "random-regular", "--agents", "5", "--option", "degree=3"),
-            "graph 'random-regular'",
+            "networkx.random_regular_graph: n * d must be even",
         ),
         (("run", "nowhere"), "neither a file nor a network shipped here"),
         (
@@ -72,27 +79,73 @@ def test_data_for_each_agent(tmp_path: Path) -> None:
     )
 
 
-HEAVY = (
-    "matplotlib",
-    "networkx",
-    "pydantic",
-    "rich",
-    "scipy",
-    "cpgt.topologies",
-    "cpgt.coordinator",
-)
+COMMAND = """
+import sys
+from cpgt.commands.main import main
+for blocked in {blocked!r}:
+    sys.modules[blocked] = None  # as if it were not installed
+try:
+    main({arguments!r})
+except SystemExit:
+    pass
+print(*sorted(sys.modules))
+"""
+
+
+def in_new_process(*arguments: str, blocked: tuple[str, ...] = ()) -> tuple[list[str], str]:
+    """The modules that a command loads, and its errors."""
+    code = COMMAND.format(arguments=list(arguments), blocked=blocked)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return done.stdout.splitlines()[-1].split(), done.stderr
+
+
+def loaded(modules: list[str], *packages: str) -> list[str]:
+    return [m for m in modules if m.startswith(tuple(f"{package}." for package in packages))]
 
 
 def test_an_agent_process_does_not_load_what_it_does_not_need() -> None:
     """Each would cost every agent memory and start-up time."""
-    code = (
-        "import sys; from cpgt.commands.main import main\n"
-        "try: main(['agent', '1', '--coordinator', 'nonsense'])\n"
-        "except SystemExit: pass\n"
-        f"print(sorted(set({HEAVY!r}) & set(sys.modules)), 'cpgt.agent.process' in sys.modules)"
+    modules, _ = in_new_process("agent", "1", "--coordinator", "nonsense")
+    assert "cpgt.agent.process" in modules
+    heavy = ("matplotlib", "networkx", "pydantic", "rich", "scipy")
+    assert not loaded(modules, *heavy, "cpgt.topologies", "cpgt.coordinator", "cpgt.configuration")
+    assert "cpgt.api" not in modules
+
+
+def test_a_coordinator_process_loads_no_code_of_agents(tmp_path: Path) -> None:
+    arguments = ("coordinator", "paper", "--bind", "nonsense", "--out", str(tmp_path))
+    modules, errors = in_new_process(*arguments)
+    assert "Error: nonsense: " in errors
+    assert "cpgt.coordinator.session" in modules
+    assert not loaded(modules, "cpgt.agent", "matplotlib", "networkx", "scipy")
+    modules, _ = in_new_process("coordinator", "--help")
+    assert not loaded(modules, "cpgt.agent", "cpgt.coordinator", "numpy", "zmq")
+
+
+@pytest.mark.parametrize(
+    ("module", "extra", "arguments"),
+    [
+        ("matplotlib", "figures", ("reproduce",)),
+        ("matplotlib", "figures", ("plan", "paper", "--out", "plan")),
+        ("networkx", "graphs", ("topology", "erdos-renyi", "--agents", "5")),
+        ("scipy", "theory", ("audit", "paper")),
+        ("scipy", "theory", ("plan", "paper")),
+        ("scipy", "theory", ("run", "paper", "--observe")),
+        ("yaml", "kubernetes", ("export", "kubernetes", "paper")),
+    ],
+)
+def test_a_missing_extra_is_named(module: str, extra: str, arguments: tuple[str, ...]) -> None:
+    _, errors = in_new_process(*arguments, blocked=(module,))
+    assert errors == (f"Error: cpgt {arguments[0]} needs {module}: pip install 'cpgt[{extra}]'\n")
+
+
+def test_every_extra_exists() -> None:
+    project = tomllib.loads(Path("pyproject.toml").read_text())["project"]
+    extras = project["optional-dependencies"]
+    assert set(EXTRAS.values()) == set(extras) - {"all", "dev"}
+    assert set(extras["all"][0].removeprefix("cpgt[").removesuffix("]").split(",")) == set(
+        EXTRAS.values()
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[] True"
 
 
 def test_every_algorithm_has_its_row() -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -11,7 +13,8 @@ import numpy as np
 import pytest
 
 from cpgt import NetworkError, load_network, parse_network
-from cpgt.configuration.network import apply_overrides, shipped_networks
+from cpgt.agent.algorithms import ALGORITHMS
+from cpgt.configuration.loading import apply_overrides, load_public_network, shipped_networks
 from cpgt.wire.keys import new_pair
 
 SMALL: dict[str, Any] = {
@@ -71,7 +74,7 @@ def mistakes(*overrides: str) -> list[str]:
         ("graph.colour=1", "paper: graph.colour: 'paper' has no such option"),
         (
             "weights.kind=heavy",
-            "paper: weights: no weights are called 'heavy'; there are metropolis",
+            "paper: weights.kind: 'heavy' is not known; there are metropolis",
         ),
         (
             "weights.matrix=[[1.0]]",
@@ -249,3 +252,41 @@ def test_every_party_has_a_key_of_its_own() -> None:
     keys["agents"][2] = keys["coordinator"]
     with pytest.raises(NetworkError, match="the same key is given twice"):
         parse_network({**SMALL, "keys": keys})
+
+
+# --- what the coordinator reads -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", shipped_networks())
+def test_the_coordinator_reads_the_same_network_without_agent_code(name: str) -> None:
+    public, whole = load_public_network(name), load_network(name)
+    assert public.to_toml() == whole.to_toml()
+    assert [public.parameters(a) for a in public.agents] == [
+        whole.parameters(a) for a in whole.agents
+    ]
+
+
+def test_the_coordinator_loads_no_agent_code() -> None:
+    code = (
+        "import sys\n"
+        "sys.modules['cpgt.agent'] = sys.modules['scipy'] = sys.modules['networkx'] = None\n"
+        "from cpgt.configuration.loading import load_public_network\n"
+        "network = load_public_network('paper', ['graph.kind=torus', 'graph.agents=9'])\n"
+        "print(network.neighbours[1], network.noisy)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "(2, 3, 4, 7) True\n"
+
+
+@pytest.mark.parametrize("kind", ALGORITHMS)
+def test_noise_is_missing_where_the_algorithm_adds_none(kind: str) -> None:
+    """What the coordinator can tell from the file alone is what the algorithm itself does."""
+    family = ALGORITHMS[kind]
+    noise = {"s_x": 1.0, "s_y": float(family.make.channels > 1)} if family.adds_noise else {}
+    tables = {**SMALL, "algorithm": {"kind": kind, "alpha": 0.1}, "noise": noise}
+    network = parse_network(tables)
+    assert network.noisy == family.adds_noise
+    assert network.noisy == all(network.algorithm_of(1).noise.scales)
+    if family.adds_noise:
+        silent = {**noise, "agents": {3: {"s_x": 0.0}}}
+        assert not parse_network({**tables, "noise": silent}).noisy

@@ -14,7 +14,7 @@ import yaml
 from click.testing import CliRunner, Result
 
 from cpgt.commands.main import main
-from cpgt.configuration.network import load_network
+from cpgt.configuration.loading import load_network
 from cpgt.deployment.kubernetes import INDEX, name_of
 
 OLDEST, LATEST = "1.25", kubernetes_validate.latest_version()

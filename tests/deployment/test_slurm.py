@@ -11,7 +11,7 @@ from cpgt.commands.main import main
 from cpgt.coordinator.errors import RunError
 from cpgt.deployment.slurm import cause, wait_for_end
 from cpgt.deployment.slurm_task import ELSEWHERE, command_of_task, own_address, write_tasks
-from cpgt.runs.endpoint_file import publish, wait_for_endpoint, withdraw
+from cpgt.runs.folder import publish_endpoint, wait_for_endpoint, withdraw_endpoint
 
 
 def call(*arguments: str | Path, **environment: str) -> Result:
@@ -43,7 +43,7 @@ def test_each_task_has_its_command(tmp_path: Path) -> None:
     write_tasks(
         [["coordinator", "--bind", "{own address}"], ["agent", "{endpoint}", "a b"]], tmp_path
     )
-    publish(tmp_path, "tcp://10.0.0.1:1")
+    publish_endpoint(tmp_path, "tcp://10.0.0.1:1")
     assert command_of_task(tmp_path, {"SLURM_PROCID": "0"}) == [
         "coordinator",
         "--bind",
@@ -65,10 +65,11 @@ def test_a_task_outside_a_job_or_without_the_folder(
 
 
 def test_a_coordinator_that_does_not_come_is_named(tmp_path: Path) -> None:
-    publish(tmp_path, "tcp://10.0.0.1:1")
-    withdraw(tmp_path)
+    publish_endpoint(tmp_path, "tcp://10.0.0.1:1")
+    withdraw_endpoint(tmp_path)
     with pytest.raises(
-        RunError, match=f"waited 0 s for the coordinator to say in {tmp_path / 'endpoint'}"
+        RunError,
+        match=f"waited 0 s for the coordinator to write its address to {tmp_path / 'endpoint'}",
     ):
         wait_for_endpoint(tmp_path, 0)
 

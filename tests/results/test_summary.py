@@ -14,7 +14,7 @@ import pytest
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from cpgt.configuration.network import load_network
+from cpgt.configuration.loading import load_network
 from cpgt.coordinator.errors import RunError
 from cpgt.coordinator.session import Phase, Session
 from cpgt.coordinator.traffic_log import TrafficLog

@@ -1,4 +1,4 @@
-"""The Python API: a network in one process."""
+"""A network in one process."""
 
 from __future__ import annotations
 
@@ -65,8 +65,6 @@ def test_what_does_not_fit_is_said() -> None:
         cpgt.run(ring(3), objectives=[Idle(2), Idle(2)])
     with pytest.raises(InputError, match="agent 1 has d = 2, agent 3 has d = 4"):
         cpgt.run(ring(3), objectives=[Idle(2), Idle(2), Idle(4)])
-    with pytest.raises(AttributeError, match="no attribute 'walk'"):
-        _ = cpgt.walk
 
 
 def test_synthetic_data_is_the_same_for_everyone_who_makes_it() -> None:

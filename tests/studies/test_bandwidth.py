@@ -7,7 +7,8 @@ import pytest
 
 from cpgt.agent.objectives import Objective
 from cpgt.configuration.data import build_objectives
-from cpgt.configuration.network import Network, NetworkError, load_network, parse_network
+from cpgt.configuration.loading import NetworkError, load_network, parse_network
+from cpgt.configuration.network import Network
 from cpgt.results.optimum import solve
 from cpgt.results.traffic import ALL_LAYERS
 from cpgt.runs.in_process import run
@@ -68,7 +69,7 @@ def test_options_of_a_compressor_are_typed() -> None:
         ("top-k:k=0", "k must be at least 1"),
         ("top-k:k=99", "more than the dimension"),
         ("top-k:k", "must look like KIND:OPTION=VALUE"),
-        ("top-k:size=3", "size"),
+        ("top-k:k=1:size=3", "compressor.size: 'top-k' has no such option"),
     ],
 )
 def test_a_compressor_that_there_is_not(network: Network, specs: str, problem: str) -> None:

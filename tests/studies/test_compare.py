@@ -16,7 +16,8 @@ from cpgt.agent.errors import InputError
 from cpgt.agent.privacy.account import Terms, epsilon_after
 from cpgt.commands.main import main
 from cpgt.configuration.data import build_objectives
-from cpgt.configuration.network import Network, NetworkError
+from cpgt.configuration.loading import NetworkError
+from cpgt.configuration.network import Network
 from cpgt.results.optimum import solve
 from cpgt.studies.comparison import tuning
 from cpgt.studies.comparison.compare import reached, tune

@@ -32,13 +32,14 @@ class Commands:
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.mark = folder, uuid.uuid4().hex
+        self.program = [sys.executable, "-m", "cpgt"]
         self.through: list[str] = []  # a command that runs the command, elsewhere
         self.environment: dict[str, str] = {}
         self._started: list[subprocess.Popen[str]] = []
 
     def start(self, *arguments: str | Path) -> subprocess.Popen[str]:
         process = subprocess.Popen(
-            [*self.through, sys.executable, "-m", "cpgt", *map(str, arguments)],
+            [*self.through, *self.program, *map(str, arguments)],
             cwd=self.folder,
             env={**os.environ, **self.environment, MARK: self.mark, "COLUMNS": "200"},
             stdin=subprocess.DEVNULL,
@@ -70,7 +71,7 @@ class Commands:
     def agent(self, number: int) -> psutil.Process:
         """The running process of one agent."""
         for process in self.leftovers():
-            if process.cmdline()[1:5] == ["-m", "cpgt", "agent", str(number)]:
+            if f" cpgt agent {number} " in " ".join(process.cmdline()):
                 return process
         raise AssertionError(f"agent {number} is not running")
 

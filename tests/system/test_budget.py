@@ -16,7 +16,8 @@ from cpgt.agent.objectives import LeastSquares
 from cpgt.agent.privacy.account import epsilon_after
 from cpgt.agent.privacy.budget import Claims, open_account
 from cpgt.configuration.data import make_data
-from cpgt.configuration.network import Choice, Network, PrivacySection
+from cpgt.configuration.network import Network
+from cpgt.configuration.schema import GRAPH, PrivacySection
 from cpgt.wire.control import ControlServer
 from cpgt.wire.errors import ProtocolError
 from cpgt.wire.messages import (
@@ -114,7 +115,7 @@ def owners_copy(tmp_path: Path) -> Network:
     """One agent's data, and the network file that its owner has read."""
     network = load_network("paper", ["noise.q=0.999", "rounds=5000"])
     np.savez(tmp_path / "data.npz", allow_pickle=False, **make_data(network, 1))
-    alone = {"graph": Choice.model_validate({"kind": "complete", "agents": 1})}
+    alone = {"graph": GRAPH.section("complete", agents=1)}
     network = network.model_copy(update=alone)
     (tmp_path / "agreed.toml").write_text(network.to_toml())
     return network

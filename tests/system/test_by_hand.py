@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import re
+import shutil
 import signal
 import subprocess
+import sys
+import sysconfig
 from pathlib import Path
 
 import msgpack
@@ -12,6 +16,7 @@ import numpy as np
 import pytest
 import zmq
 
+import cpgt as package
 from cpgt.wire.messages import VERSION
 from tests.system.conftest import (
     Commands,
@@ -83,6 +88,34 @@ def test_six_agents_by_hand_equal_one_command(cpgt: Commands, tmp_path: Path, da
     ]
     assert len(one["not_private"]) == 1, "said once"
     assert rows_of(tmp_path / "run") == rows_of(tmp_path / "one")
+
+
+def test_a_coordinator_without_the_code_of_agents(
+    cpgt: Commands, tmp_path: Path, data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The folder agent/ is deleted from its installation. -S: an editable installation would find
+    the deleted modules in the repository."""
+    installed = tmp_path / "installed"
+    shutil.copytree(
+        Path(package.__file__).parent,
+        installed / "cpgt",
+        ignore=shutil.ignore_patterns("agent", "__pycache__"),
+    )
+    with monkeypatch.context() as patch:
+        patch.setattr(cpgt, "program", [sys.executable, "-S", "-P", "-m", "cpgt"])
+        search = f"{installed}{os.pathsep}{sysconfig.get_path('purelib')}"
+        patch.setattr(cpgt, "environment", {"PYTHONPATH": search})
+        refused = cpgt.run("agent", "1", "--coordinator", "tcp://127.0.0.1:1")
+        assert "No module named 'cpgt.agent'" in refused.stderr
+        hand = Hand(cpgt, "--rounds", "30")
+    agents = [
+        hand.agent(i, "--data", data / str(i) / "data.npz", "--seed", "5") for i in range(1, 7)
+    ]
+    done = finish(hand.process)
+    assert done.returncode == 0, done.stderr
+    assert [finish(agent).returncode for agent in agents] == [0] * 6
+    expected = package.run("paper", rounds=30, seed=5).references.mean(axis=0)
+    assert summary_of(tmp_path / "run")["residual"]["public_result"] == expected.tolist()
 
 
 def test_an_agent_that_is_not_private_is_named(cpgt: Commands, tmp_path: Path, data: Path) -> None:

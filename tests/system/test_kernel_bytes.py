@@ -15,13 +15,16 @@ from pathlib import Path
 
 import pytest
 
-from cpgt.configuration.network import Network, load_network
+from cpgt.configuration.loading import load_network
+from cpgt.configuration.network import Network
 from cpgt.coordinator.connections import Connection
 from cpgt.coordinator.server import Hooks, ListenAddress, coordinate
 from cpgt.coordinator.session import SessionSettings
 from cpgt.coordinator.supervisor import Supervisor
 from cpgt.coordinator.traffic_log import Edge, TrafficLog
-from cpgt.runs.launch import Experiment, agent_commands
+from cpgt.runs.experiment import Experiment
+from cpgt.runs.folder import with_endpoint
+from cpgt.runs.launch import agent_commands
 from cpgt.wire.kernel import Counts
 from cpgt.wire.messages import Report
 from tests.system.conftest import MARK, Commands, rows_of, tcp_of
@@ -90,7 +93,7 @@ def witnessed_run(network: Network, out: Path) -> tuple[Witnessed, dict[int, int
     traffic_log, agents = Witnessed(out / "bytes.csv", network), {}
 
     def listening(endpoint: str, supervisor: Supervisor) -> None:
-        commands = agent_commands(network, endpoint, out, Experiment())
+        commands = with_endpoint(agent_commands(network, out, Experiment(), out), endpoint)
         supervisor.start(commands, {agent: out / f"{agent}.log" for agent in commands})
         agents.update({process.pid: agent for agent, process in supervisor._processes.items()})
 

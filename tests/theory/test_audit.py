@@ -23,7 +23,8 @@ from cpgt.agent.privacy.noise import LaplaceNoise
 from cpgt.agent.privacy.randomness import Drawer, Randomness, seeded_secret
 from cpgt.commands.main import main
 from cpgt.configuration.data import build_objectives, find_data
-from cpgt.configuration.network import Network, load_network, parse_network
+from cpgt.configuration.loading import load_network, parse_network
+from cpgt.configuration.network import Network
 from cpgt.theory.adjacency import AdjacencyClaim
 from cpgt.theory.auditing.attack import Statistic
 from cpgt.theory.auditing.audit import Audit, Settings, audit

@@ -17,7 +17,8 @@ from cpgt.agent.privacy.account import Terms, epsilon_after, least_decay
 from cpgt.agent.privacy.budget import Claims, open_account
 from cpgt.commands.main import main
 from cpgt.configuration.data import build_objectives
-from cpgt.configuration.network import Network, load_network
+from cpgt.configuration.loading import load_network
+from cpgt.configuration.network import Network
 from cpgt.runs.batch import run_trials
 from cpgt.theory.adjacency import AdjacencyClaim
 from cpgt.theory.planning.forecast import Iteration, Response, limit_spread, mean_length, response

@@ -21,8 +21,9 @@ from cpgt.agent.privacy.budget import Claims, make_terms, open_account
 from cpgt.agent.privacy.lattice import BITS
 from cpgt.agent.privacy.randomness import Randomness, seeded_secret
 from cpgt.configuration.data import build_objectives
-from cpgt.configuration.network import Network, load_network
-from cpgt.runs.in_process import nobody_to_wait_for
+from cpgt.configuration.loading import load_network
+from cpgt.configuration.network import Network
+from cpgt.runs.rounds import play_round
 from cpgt.theory.adjacency import AdjacencyClaim
 from cpgt.theory.auditing.pair import Shifted, divergence
 from cpgt.theory.planning.plan import make_plan
@@ -79,11 +80,8 @@ def losses(
     doubted = participants[AGENT - 1]
     doubted.follow(Shifted(objectives[AGENT - 1], v))
     for _ in range(rounds):
-        for participant in participants:
-            participant.send()
+        play_round(participants)
         yield doubted.lost
-        for participant in participants:
-            participant.collect(nobody_to_wait_for)
 
 
 @pytest.fixture(scope="module")

@@ -5,10 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import NamedTuple
 
-from cpgt.configuration.network import Network, parse_network
+from cpgt.configuration.loading import parse_network
+from cpgt.configuration.network import Network
 from cpgt.results.summary import read_summary
 from cpgt.results.traffic import LINK
-from cpgt.runs.launch import Experiment, run_coordinator
+from cpgt.runs.experiment import Experiment
+from cpgt.runs.launch import run_coordinator
 from cpgt.studies.bandwidth.contenders import Contender, uncompressed
 
 LARGEST = 1 << 14
@@ -67,7 +69,7 @@ def _at(network: Network, dimension: int) -> Network:
 
 def _link_bytes(network: Network, out: Path, search: Path) -> float | None:
     out.mkdir(parents=True)
-    if run_coordinator(network, out, Experiment(), quiet=True, path=search):
+    if run_coordinator(network, out, Experiment(), quiet=True, search=search):
         return None
     summary = read_summary(out)
     return summary.bytes.per_round[LINK] if summary else None

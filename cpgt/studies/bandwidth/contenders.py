@@ -9,7 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from cpgt.agent.objectives import Objective
-from cpgt.configuration.network import Choice, Network, NetworkError, apply_overrides, parse_network
+from cpgt.configuration.kinds import KindSection
+from cpgt.configuration.loading import NetworkError, apply_overrides, parse_network
+from cpgt.configuration.network import Network
 from cpgt.results.optimum import solve
 from cpgt.runs.batch import Batch
 from cpgt.wire.arrays import Floats
@@ -40,23 +42,23 @@ def contenders(network: Network, specs: str | None) -> list[Contender]:
     return [*distinct.values(), Contender(UNCOMPRESSED, uncompressed(network))]
 
 
-def label(choice: Choice) -> str:
+def label(choice: KindSection) -> str:
     return ":".join([choice.kind, *(f"{name}={value}" for name, value in choice.options.items())])
 
 
-def parse_compressor(spec: str) -> Choice:
+def parse_compressor(spec: str) -> KindSection:
     kind, *options = spec.strip().split(":")
     values: dict[str, Any] = {"kind": kind}
     try:
         apply_overrides(values, options)
     except NetworkError:
         raise NetworkError(f"--compare {spec}: must look like KIND:OPTION=VALUE") from None
-    return Choice.model_validate(values)
+    return KindSection.model_validate(values)
 
 
 def uncompressed(network: Network) -> Network:
     """The same network with nothing left out."""
-    return _with(network, compressor=Choice(kind="identity"))
+    return _with(network, compressor=KindSection(kind="identity"))
 
 
 def tuned(network: Network, objectives: Sequence[Objective], target: float, seed: int) -> Network:

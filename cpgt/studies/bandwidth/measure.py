@@ -12,7 +12,7 @@ from cpgt.configuration.data import build_objectives
 from cpgt.coordinator.traffic_log import LAYERS
 from cpgt.results.optimum import solve
 from cpgt.results.traffic import LINK, TCP, EdgeTraffic, Traffic
-from cpgt.runs.launch import agent_folder
+from cpgt.runs.folder import agent_folder
 from cpgt.runs.observed import run_processes
 from cpgt.studies.bandwidth.contenders import Contender
 from cpgt.wire.arrays import Floats

@@ -17,7 +17,8 @@ from cpgt.agent.errors import DivergedError
 from cpgt.agent.objectives import Objective
 from cpgt.agent.privacy.account import Terms, epsilon_after
 from cpgt.configuration.data import build_objectives
-from cpgt.configuration.network import Network, NetworkError, apply_overrides, parse_network
+from cpgt.configuration.loading import NetworkError, apply_overrides, parse_network
+from cpgt.configuration.network import Network
 from cpgt.coordinator.errors import RunError
 from cpgt.results.optimum import solve
 from cpgt.runs.observed import run_processes

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from cpgt.agent.algorithms import ALGORITHMS
-from cpgt.configuration.network import Network, NetworkError, apply_overrides, parse_network
+from cpgt.configuration.loading import NetworkError, apply_overrides, parse_network
+from cpgt.configuration.network import Network
 
 
 def variant(network: Network, kind: str, overrides: Sequence[str] = ()) -> Network:

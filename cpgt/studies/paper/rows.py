@@ -6,7 +6,8 @@ from functools import cache
 
 from cpgt.agent.objectives import Objective
 from cpgt.configuration.data import build_objectives
-from cpgt.configuration.network import Network, load_network
+from cpgt.configuration.loading import load_network
+from cpgt.configuration.network import Network
 
 ROWS = ("paper-c1", "paper-c2-1", "paper-c2-2", "paper-diadsp")
 PORTION = 200  # trials at once: enough for numpy's cost per call, few enough for the cache

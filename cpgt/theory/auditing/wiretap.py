@@ -1,7 +1,7 @@
-"""Runs of a network in this process, and what an eavesdropper hears of them: frames, and nothing else.
+"""Runs of a network in this process, and the frames that an eavesdropper records.
 
-The eavesdropper is one more listener of every agent's carrier. Every agent is made to send each round again,
-as a lost connection makes it do: that must not tell anything new.
+The eavesdropper is one more receiver of every agent's carrier. Every agent sends each round twice,
+as it does after a lost connection: the repetition must reveal nothing new.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from cpgt.agent.objectives import Objective
 from cpgt.agent.participant import Participant
 from cpgt.agent.privacy.randomness import Randomness, seeded_secret
 from cpgt.configuration.network import Network
-from cpgt.runs.in_process import nobody_to_wait_for
+from cpgt.runs.rounds import Part, parts_of, play_round
 from cpgt.wire.arrays import Floats
 from cpgt.wire.carriers import Carrier, MemoryCarrier
 from cpgt.wire.errors import ProtocolError
@@ -24,7 +24,6 @@ from cpgt.wire.messages import decode_data
 from cpgt.wire.payloads import decoder
 
 SPY, CHANNELS = 0, 2
-Part: TypeAlias = tuple[int, Mapping[int, float], Any, Objective, Floats]
 Maker: TypeAlias = Callable[
     [int, Mapping[int, float], Any, Objective, Floats, Randomness, Carrier], Participant
 ]
@@ -32,7 +31,7 @@ Maker: TypeAlias = Callable[
 
 @dataclass(frozen=True, eq=False)
 class Transcript:
-    """Messages as frames decode, as first and as last sent: (trials, agents, rounds, channels, d)."""
+    """Decoded messages, as first and as last sent: (trials, agents, rounds, channels, d)."""
 
     first: Floats
     last: Floats
@@ -45,14 +44,10 @@ def eavesdrop(
     seed: int,
     make: Maker = Participant,
 ) -> Transcript:
-    """Independent runs from x(0) = 0. Another seed, and another trial, have nothing in common with it."""
-    agents = list(zip(network.agents, objectives, strict=True))
-    parts = [
-        (a, network.topology.row(a), network.algorithm_of(a), f, np.zeros(f.dimension))
-        for a, f in agents
-    ]
+    """Independent runs from x(0) = 0. Runs of other seeds and other trials share no randomness."""
+    parts = parts_of(network, objectives)
     runs = [_one_run(network, parts, seed, trial, make) for trial in range(trials)]
-    shape = (trials, len(agents), network.rounds, CHANNELS, objectives[0].dimension)
+    shape = (trials, len(parts), network.rounds, CHANNELS, objectives[0].dimension)
     first, last = (np.stack([run[i] for run in runs]).reshape(shape) for i in (0, 1))
     return Transcript(first, last)
 
@@ -60,21 +55,23 @@ def eavesdrop(
 def _one_run(
     network: Network, parts: Sequence[Part], seed: int, trial: int, make: Maker
 ) -> tuple[Floats, Floats]:
-    listeners = {part[0]: (*(peer for peer in part[1] if peer != part[0]), SPY) for part in parts}
-    carriers = MemoryCarrier.network({SPY: (), **listeners})
-    own_seed = (seed << 32) + trial
+    receivers = {agent: (*peers, SPY) for agent, peers in network.neighbours.items()}
+    carriers = MemoryCarrier.network({SPY: (), **receivers})
+    run_seed = (seed << 32) + trial
+    dimension = parts[0].objective.dimension
     participants = [
-        make(*part, Randomness(seeded_secret(own_seed, part[0])), carriers[part[0]])
+        make(
+            *part,
+            np.zeros(dimension),
+            Randomness(seeded_secret(run_seed, part.agent)),
+            carriers[part.agent],
+        )
         for part in parts
     ]
     for k in range(network.rounds):
-        for participant in participants:
-            participant.send()
-            if k % 2 or k == network.rounds - 1:
-                participant.send_again()  # this round and the one before
-        for participant in participants:
-            participant.collect(nobody_to_wait_for)
-    return _decoded(carriers[SPY], parts[0][3].dimension, len(parts), network.rounds)
+        # a resend covers this round and the one before
+        play_round(participants, resend=k % 2 == 1 or k == network.rounds - 1)
+    return _decoded(carriers[SPY], dimension, len(parts), network.rounds)
 
 
 def _decoded(spy: MemoryCarrier, dimension: int, agents: int, rounds: int) -> tuple[Floats, Floats]:
@@ -84,13 +81,13 @@ def _decoded(spy: MemoryCarrier, dimension: int, agents: int, rounds: int) -> tu
         payloads.setdefault((sender, round_), []).append(payload)
     order = [(agent, k) for agent in range(1, agents + 1) for k in range(rounds)]
     first, last = ([payloads[key][i] for key in order] for i in (0, -1))
-    heard = _dense(first, dimension)
-    return heard, heard if last == first else _dense(last, dimension)
+    decoded = _dense(first, dimension)
+    return decoded, decoded if last == first else _dense(last, dimension)
 
 
 def _dense(payloads: list[bytes], dimension: int) -> Floats:
     decode = decoder(CHANNELS, dimension)
     try:
         return decode(payloads).dense()
-    except ProtocolError:  # of different sizes: not together
+    except ProtocolError:  # payloads of different sizes are not decoded together
         return np.concatenate([decode([payload]).dense() for payload in payloads])

@@ -18,7 +18,8 @@ from cpgt.agent.errors import InputError
 from cpgt.agent.objectives import Objective, rounding_of
 from cpgt.agent.privacy.account import Epsilon, epsilon_after, epsilon_forever
 from cpgt.agent.privacy.budget import Adjacency
-from cpgt.configuration.network import Network, NoiseSection, PrivacySection
+from cpgt.configuration.network import Network
+from cpgt.configuration.schema import NoiseSection, PrivacySection
 from cpgt.theory.adjacency import AdjacencyClaim, require_tracking_family, terms_of
 from cpgt.theory.planning.forecast import Response, limit_spread, mean_length
 from cpgt.theory.planning.noise_tradeoff import LADDER_ROUNDS, NoiseChoice, NoiseTradeoff

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cpgt.agent.objectives import Objective
-from cpgt.configuration.network import Network, NoiseSection, PrivacySection
+from cpgt.configuration.network import Network
+from cpgt.configuration.schema import NoiseSection, PrivacySection
 from cpgt.runs.batch import Batch, run_trials
 from cpgt.runs.in_process import run
 

@@ -1,0 +1,82 @@
+"""`cpgt coordinator`: one run, from an empty folder to the summary. Loads no code of agents."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from rich.console import Console
+
+from cpgt.configuration.schema import PublicNetwork
+from cpgt.coordinator.epsilon_log import EpsilonLog
+from cpgt.coordinator.errors import RunError
+from cpgt.coordinator.server import Hooks, ListenAddress, coordinate
+from cpgt.coordinator.session import SessionSettings
+from cpgt.coordinator.supervisor import Supervisor
+from cpgt.coordinator.traffic_log import TrafficLog
+from cpgt.results.printing import print_summary
+from cpgt.results.summary import summarise, write_summary
+from cpgt.runs.display import Display
+from cpgt.runs.experiment import Experiment
+from cpgt.runs.folder import agent_folder, publish_endpoint, with_endpoint, withdraw_endpoint
+
+
+def coordinate_here(
+    network: PublicNetwork,
+    address: ListenAddress,
+    out: Path,
+    wait: float,
+    experiment: Experiment,
+    console: Console,
+    commands: Mapping[int, Sequence[str]] | None = None,
+) -> None:
+    """Coordinate one run in this process. With `commands`, also start its agents.
+
+    Leaves bytes.csv, network.toml and summary.json in `out`. Raises RunError if the run fails.
+    """
+    settings = SessionSettings(
+        weights={agent: network.topology.row(agent) for agent in network.agents},
+        parameters={agent: network.parameters(agent) for agent in network.agents},
+        rounds=network.rounds,
+        window=network.window,
+        patience=network.patience,
+        gather_seconds=wait,
+        stop_change=network.stop.change,
+        supervised=commands is not None,
+    )
+    not_private = experiment.reasons(network)
+    out.mkdir(parents=True, exist_ok=True)
+    traffic_log = TrafficLog(out / "bytes.csv", network.neighbours, curve=address.ring is not None)
+    with Display(console, console.quiet) as display:
+
+        def listening(endpoint: str, supervisor: Supervisor) -> None:
+            (out / "network.toml").write_text(network.to_toml(), encoding="utf-8")
+            for reason in not_private:
+                display.note(f"NOT PRIVATE: {reason}")
+            if commands is None:
+                publish_endpoint(out, endpoint)
+                display.note(f"listening on {endpoint}")
+            else:
+                logs = {agent: agent_folder(out, agent) / "log.txt" for agent in commands}
+                supervisor.start(with_endpoint(commands, endpoint), logs)
+
+        # agents that were started here arrive as expected: nothing to report
+        notify = display.note if commands is None else _ignore
+        hooks = Hooks(notify, display.update, listening, EpsilonLog(out / "epsilon.csv").record)
+        try:
+            session = coordinate(settings, address, traffic_log, hooks)
+        finally:
+            withdraw_endpoint(out)
+    not_private += experiment.reported(
+        {agent: member.not_private for agent, member in session.members.items()}
+    )
+    summary = summarise(network, session, traffic_log, not_private)
+    write_summary(summary, out)
+    if session.failure:
+        raise RunError(session.failure.reason, session.failure.exit_code)
+    if commands is None:
+        print_summary(summary, out, Console(quiet=console.quiet))
+
+
+def _ignore(_text: str) -> None:
+    return

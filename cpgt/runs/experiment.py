@@ -1,0 +1,53 @@
+"""Options that are convenient for an experiment and give privacy away."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from cpgt.configuration.schema import PublicNetwork
+from cpgt.wire.messages import OBSERVED, SEEDED
+
+# reasons that agents report of themselves
+AGENT_REASONS = {
+    SEEDED: "with a seed: anyone who knows it can take the noise off",
+    OBSERVED: "observed: private x, y and noise are written to a file",
+}
+
+
+@dataclass(frozen=True)
+class Experiment:
+    seed: int | None = None
+    observe: bool = False
+
+    def reasons(self, network: PublicNetwork) -> list[str]:
+        """Why a run of this network is not private; empty when no reason is known."""
+        found = []
+        if self.seed is not None:
+            found.append(f"seed {self.seed} was given: anyone who knows it can take the noise off")
+        if self.observe:
+            found.append(
+                "states are observed: every agent writes its private x, y and noise to a file"
+            )
+        if not network.noisy:
+            found.append(
+                f"some messages carry no noise (algorithm {network.algorithm.kind!r}: "
+                "noise.s_x or noise.s_y is 0)"
+            )
+        return found
+
+    def reported(self, agents: Mapping[int, Sequence[str]]) -> list[str]:
+        """Further reasons, which agents report of themselves: others may have started them."""
+        known = [SEEDED] * (self.seed is not None) + [OBSERVED] * self.observe
+        found = []
+        for reason in (reason for reason in AGENT_REASONS if reason not in known):
+            named = [str(agent) for agent, reasons in sorted(agents.items()) if reason in reasons]
+            if named:
+                plural = "s" * (len(named) > 1)
+                found.append(f"agent{plural} {', '.join(named)} {AGENT_REASONS[reason]}")
+        return found
+
+    def flags(self) -> list[str]:
+        """The options of `cpgt coordinator` and `cpgt agent` that mean the same."""
+        seed = [] if self.seed is None else ["--seed", str(self.seed)]
+        return [*seed, *["--observe"] * self.observe]

@@ -1,0 +1,49 @@
+"""All agents of a network inside one process, driven round by round.
+
+An agent that has a process of its own alternates `send` and `collect` by itself: agent/process.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, NoReturn
+
+from cpgt.agent.algorithms import Algorithm
+from cpgt.agent.objectives import Objective
+from cpgt.agent.participant import Participant
+from cpgt.configuration.network import Network
+
+
+class Part(NamedTuple):
+    """What one agent computes with, apart from its randomness."""
+
+    agent: int
+    weights: Mapping[int, float]  # the agent's row of W
+    algorithm: Algorithm[Any, Any]
+    objective: Objective
+
+
+def parts_of(network: Network, objectives: Sequence[Objective]) -> list[Part]:
+    """One part for each agent; `objectives` start with agent 1."""
+    parts = [
+        Part(agent, network.topology.row(agent), network.algorithm_of(agent), objective)
+        for agent, objective in zip(network.agents, objectives, strict=True)
+    ]
+    for part in parts:
+        part.algorithm.check(part.objective.dimension)
+    return parts
+
+
+def play_round(participants: Sequence[Participant], *, resend: bool = False) -> None:
+    """All agents send, then all collect. `resend` repeats the last two rounds, as a lost
+    connection would."""
+    for participant in participants:
+        participant.send()
+    for participant in participants if resend else ():
+        participant.send_again()
+    for participant in participants:
+        participant.collect(_nothing_to_wait_for)
+
+
+def _nothing_to_wait_for() -> NoReturn:
+    raise RuntimeError("a message is missing although all agents have sent")
