@@ -76,7 +76,7 @@ def _wait(job: str, network: Network, folder: Path, experiment: Experiment) -> N
         raise
     summary = complete_summary(network, folder, experiment)
     if summary:
-        # the coordinator of the job does not know of seeds
+        # the coordinator of a Slurm job does not get the seeds
         summary = replace(summary, not_private=experiment.reasons(network))
         write_summary(summary, folder)
         print_summary(summary, folder, Console())

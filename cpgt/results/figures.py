@@ -12,9 +12,6 @@ from pathlib import Path
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
-from cpgt.coordinator.errors import RunError
-from cpgt.process.exit_codes import BAD_INPUT
-
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
@@ -66,11 +63,9 @@ def figure(
 
     `wide` is a factor on the width of a panel, for a legend beside the curves. `note` is printed
     small below the panels: what a reader who sees only the figure must know."""
-    try:
-        import matplotlib
-        from matplotlib.figure import Figure
-    except ImportError:  # the image for containers leaves it out
-        raise RunError("figures need matplotlib, which is not installed here", BAD_INPUT) from None
+    import matplotlib
+    from matplotlib.figure import Figure
+
     with matplotlib.rc_context(STYLE):
         drawing = Figure(figsize=(WIDTH * wide * panels, HEIGHT), layout="constrained")
         axes = drawing.subplots(1, panels, squeeze=False)

@@ -14,7 +14,6 @@ from cpgt.configuration.data import build_objectives
 from cpgt.configuration.network import ALGORITHM, COMPRESSOR, OBJECTIVE, Network
 from cpgt.configuration.schema import NoiseSection, PrivacySection, StopSection
 from cpgt.coordinator.errors import RunError
-from cpgt.results.optimum import measure_distances
 from cpgt.results.printing import print_summary
 from cpgt.results.summary import Distances, Summary, compare, read_summary, write_summary
 from cpgt.runs.experiment import Experiment
@@ -67,6 +66,8 @@ def complete_summary(network: Network, out: Path, experiment: Experiment) -> Sum
 
 
 def _observed(network: Network, out: Path) -> Distances | None:
+    from cpgt.results.optimum import measure_distances  # loads scipy
+
     files = {agent: agent_folder(out, agent) / "data.npz" for agent in network.agents}
     objectives = build_objectives(network, files if network.synthetic else {})
     traces = [agent_folder(out, agent) / "trace.npz" for agent in network.agents]
