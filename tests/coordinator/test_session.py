@@ -555,6 +555,17 @@ def test_one_that_was_interrupted_is_named_with_the_round() -> None:
     assert run.failure.exit_code == INTERRUPTED
 
 
+def test_an_interrupted_agent_knows_its_own_round_if_it_is_ahead_of_its_neighbours() -> None:
+    run = Run().to(Phase.RUNNING)
+    run.receives(2, Failed("interrupted", INTERRUPTED, 16))
+    run.receives(1, Finished(15, REFERENCE))
+    assert run.is_in(Phase.STOPPING)
+    outgoing = sent(run.receives(3, Finished(15, REFERENCE)))
+    assert outgoing == to_all(Stop("agent 2 was interrupted")), "the end is confirmed"
+    assert run.failure.reason == "agent 2 was interrupted in round 16"
+    assert run.session.members.round == 15
+
+
 def test_the_first_failure_is_the_cause() -> None:
     run = Run().to(Phase.RUNNING)
     run.receives(2, Failed("diverged", 4, 3))
@@ -939,9 +950,10 @@ def test_a_report_that_is_not_one_window_is_an_error_of_the_agent(rounds: int) -
     """20 rounds in windows of 10 are granted. A report of another length would leave its window
     incomplete forever, or (an empty one) complete it twice, and no agent would be named."""
     run = Run().to(Phase.RUNNING)
-    run.receives(2, report(0, rounds))
-    assert run.session.failure is not None
-    assert "agent 2" in run.failure.reason
+    instructions = run.receives(2, report(0, rounds))
+    assert run.failure.reason == f"agent 2 reported {rounds} rounds, which is not a window"
+    assert not [i for i in instructions if isinstance(i, Record)]
+    assert run.session.members[2].reported == 0
 
 
 def test_a_window_counts_as_reported_only_when_each_agent_has_reported_it() -> None:
@@ -964,8 +976,27 @@ def test_a_window_counts_as_reported_only_when_each_agent_has_reported_it() -> N
 def test_finishing_before_the_last_granted_round_is_an_error_of_the_agent(rounds: int) -> None:
     run = Run().to(Phase.RUNNING)
     run.receives(2, Finished(rounds, REFERENCE))
-    assert run.session.failure is not None
-    assert "agent 2" in run.failure.reason
+    assert run.failure.reason == f"agent 2 finished in round {rounds} with a reference of 32 B"
+    assert run.session.members[2].round == 0, "it is not believed"
+
+
+def test_finishing_with_more_rounds_to_come_is_an_error_of_the_agent() -> None:
+    run = Run().to(Phase.RUNNING)
+    run.receives(2, report(0, 10))
+    run.receives(2, report(10, 10))
+    run.receives(2, Finished(20, REFERENCE))
+    assert run.failure.reason == "agent 2 finished in round 20 with a reference of 32 B"
+
+
+@pytest.mark.parametrize(("reported", "rounds"), [(0, 10), (10, 9)])
+def test_finishing_without_the_last_report_is_an_error_of_the_agent(
+    reported: int, rounds: int
+) -> None:
+    run = Run(rounds=10).to(Phase.RUNNING)
+    if reported:
+        run.receives(2, report(0, reported))
+    run.receives(2, Finished(rounds, REFERENCE))
+    assert run.failure.reason.startswith(f"agent 2 finished in round {rounds}")
 
 
 @pytest.mark.parametrize("length", [DIMENSION - 1, DIMENSION + 1])
@@ -975,8 +1006,9 @@ def test_a_reference_of_another_dimension_is_an_error_of_the_agent(length: int) 
     for agent in WEIGHTS:
         run.receives(agent, report(0, 10))
     run.receives(2, Finished(10, bytes(8 * length)))
-    assert run.session.failure is not None
-    assert "agent 2" in run.failure.reason
+    size = 8 * length
+    assert run.failure.reason == f"agent 2 finished in round 10 with a reference of {size} B"
+    assert run.session.members[2].finished == Finished(10, b"")
 
 
 @pytest.mark.parametrize(("first", "rounds"), [(45, 1), (44, 1), (46, 0), (0, 0)])
