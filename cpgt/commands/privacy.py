@@ -50,14 +50,13 @@ def plan(
 
     Whoever plans needs the data, or data like it: nothing is sent. With --out, plan.json and the frontier's
     figure go to that folder."""
-    import json
-
     from rich.console import Console
 
     from cpgt.configuration.data import build_objectives
-    from cpgt.theory.adjacency import AdjacencyClaim
+    from cpgt.results.formatting import write_json
+    from cpgt.theory.adjacency import adjacency_claims
     from cpgt.theory.planning.plan import make_plan
-    from cpgt.theory.planning.report import draw, show
+    from cpgt.theory.planning.plan_report import draw_frontier, show_plan
 
     model = options.load(network, overrides, rounds)
     options.own_code(network)
@@ -68,17 +67,15 @@ def plan(
             f"{write} exists: choose another --write, nothing is overwritten"
         )
     folder = options.new_folder(out, model.name) if out else None
-    promise = AdjacencyClaim.of(model, delta, adjacency, smoothness)
-    found, planned = make_plan(model, build_objectives(model, {}), promise, epsilon)
-    show(found, Console())
+    claims = adjacency_claims(model, delta, adjacency, smoothness)
+    found, planned = make_plan(model, build_objectives(model, {}), claims, epsilon)
+    show_plan(found, Console())
     if write:
         write.write_text(planned.to_toml(), encoding="utf-8")
     if folder:
-        (folder / "plan.json").write_text(
-            json.dumps(found.as_dict(), indent=2) + "\n", encoding="utf-8"
-        )
+        write_json(folder / "plan.json", found)
         if found.frontier:
-            draw(found, folder)
+            draw_frontier(found, folder)
 
 
 @click.command()
@@ -109,23 +106,21 @@ def audit(
 
     Runs two adjacent problems many times in this process. The exit code is 1 if more is lost than is claimed.
     With --out, audit.json goes to that folder."""
-    import json
-
     from rich.console import Console
 
     from cpgt.configuration.data import build_objectives
-    from cpgt.theory.adjacency import AdjacencyClaim
-    from cpgt.theory.auditing import audit as auditing
+    from cpgt.results.formatting import write_json
+    from cpgt.theory.adjacency import adjacency_claims
+    from cpgt.theory.auditing.audit import AuditSettings, run_audit
+    from cpgt.theory.auditing.audit_report import show_audit
 
     model = options.load(network, overrides, rounds)
     options.own_code(network)
     folder = options.new_folder(out, model.name) if out else None
-    promise = AdjacencyClaim.of(model, delta, adjacency, smoothness)
-    settings = auditing.Settings(trials, seed, confidence, target)
-    found = auditing.audit(model, build_objectives(model, {}), promise, settings)
-    auditing.show(found, Console())
+    claims = adjacency_claims(model, delta, adjacency, smoothness)
+    settings = AuditSettings(trials, seed, confidence, target)
+    found = run_audit(model, build_objectives(model, {}), claims, settings)
+    show_audit(found, Console())
     if folder:
-        (folder / "audit.json").write_text(
-            json.dumps(found.as_dict(), indent=2) + "\n", encoding="utf-8"
-        )
+        write_json(folder / "audit.json", found.as_dict())
     sys.exit(1 if found.violated else 0)

@@ -23,7 +23,7 @@ from cpgt.agent.privacy.randomness import Randomness, seeded_secret
 from cpgt.configuration.data import build_objectives
 from cpgt.configuration.network import Network, load_network
 from cpgt.runs.in_process import nobody_to_wait_for
-from cpgt.theory.adjacency import AdjacencyClaim
+from cpgt.theory.adjacency import AdjacencyClaims
 from cpgt.theory.auditing.pair import Shifted, divergence
 from cpgt.theory.planning.plan import make_plan
 from cpgt.wire.carriers import MemoryCarrier
@@ -90,7 +90,7 @@ def losses(
 def planned() -> tuple[Network, list[Objective]]:
     network = load_network("paper", ["rounds=3000"])
     objectives = build_objectives(network, {})
-    _, chosen = make_plan(network, objectives, AdjacencyClaim(delta=0.1), epsilon=100.0)
+    _, chosen = make_plan(network, objectives, AdjacencyClaims(delta=0.1), epsilon=100.0)
     return chosen, objectives
 
 

@@ -12,7 +12,14 @@ from cpgt.results.tables import write_csv
 from cpgt.studies.paper.accuracy import DECAYS
 from cpgt.studies.paper.rows import ROWS, row_network, row_objectives
 from cpgt.theory.quadratics import Curvature, curvature
-from cpgt.theory.theorems import Setting, Theorem1, Theorem2, lemma_matrix, theorem_1, theorem_2
+from cpgt.theory.theorems import (
+    ProblemConstants,
+    Theorem1,
+    Theorem2,
+    lemma_matrix,
+    theorem_1,
+    theorem_2,
+)
 from cpgt.topologies import spectrum
 
 DELTA = 1.0
@@ -38,9 +45,9 @@ def conditions(row: str) -> Conditions:
     algorithm, noise = network.algorithm_of(1), network.noise
     found, bent = spectrum(network.topology), curvature(objectives)
     phi = algorithm.compressor.phi(objectives[0].dimension)
-    setting = Setting(bent.mu, bent.L, phi, found.rho_w, found.laplacian, noise.q)
+    constants = ProblemConstants(bent.mu, bent.L, phi, found.rho_w, found.laplacian, noise.q)
     alpha, gamma = network.algorithm.alpha, network.algorithm.gamma
-    G = lemma_matrix(setting, alpha, gamma)
+    G = lemma_matrix(constants, alpha, gamma)
     terms = Terms(alpha, bent.L, DELTA, noise.s_x, noise.s_y, noise.q, objectives[0].dimension)
     epsilon = epsilon_forever(terms)
     return Conditions(
@@ -49,7 +56,7 @@ def conditions(row: str) -> Conditions:
         gamma,
         phi,
         bent,
-        theorem_1(setting, alpha, gamma),
+        theorem_1(constants, alpha, gamma),
         float(np.abs(np.linalg.eigvals(G)).max()),
         theorem_2(alpha, bent.L, noise.s_x, noise.s_y, noise.q, DELTA),
         epsilon.sound if epsilon else None,
