@@ -26,7 +26,13 @@ from cpgt.results.optimum import solve
 from cpgt.results.summary import read_summary
 from cpgt.runs.launch import agent_folder
 from cpgt.runs.observed import read_run
-from cpgt.studies.bandwidth.contenders import GAMMAS, STEPS, rounds_to, tuned, uncompressed
+from cpgt.studies.bandwidth.contenders import (
+    ALPHA_FACTORS,
+    GAMMAS,
+    rounds_to,
+    tune_step_sizes,
+    uncompressed,
+)
 from cpgt.wire.arrays import Floats
 from tests.system.hosts import Hosts
 
@@ -49,10 +55,10 @@ class Timed(NamedTuple):
 
 
 def best_extra(objectives: Sequence[Objective], around: float) -> Network:
-    tries = len(GAMMAS) * len(STEPS)
+    tries = len(GAMMAS) * len(ALPHA_FACTORS)
     tried = [
         load_network("quadratic", [*EXTRA, f"algorithm.alpha={alpha}"])
-        for alpha in np.geomspace(around * STEPS[0], around * STEPS[-1], tries)
+        for alpha in np.geomspace(around * ALPHA_FACTORS[0], around * ALPHA_FACTORS[-1], tries)
     ]
     needed = [rounds_to(network, objectives, TARGET, SEED, network.rounds) for network in tried]
     return min(zip(needed, tried, strict=True), key=lambda pair: pair[0] or sys.maxsize)[1]
@@ -141,7 +147,7 @@ def draw(shown: Sequence[Timed]) -> None:
 def main() -> None:
     network = load_network("quadratic")
     objectives = build_objectives(network, {})
-    best = tuned(uncompressed(network), objectives, TARGET, SEED)
+    best = tune_step_sizes(uncompressed(network), objectives, TARGET, SEED)
     alpha, gamma = best.algorithm.alpha, best.algorithm.gamma
     extra = best_extra(objectives, alpha)
     print(f"Six agents, links of 1 Mbit/s, d = 1,000: seconds to a relative residual of {TARGET:g}")

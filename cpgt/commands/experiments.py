@@ -39,7 +39,7 @@ def bandwidth(
     model = options.load(network, overrides, rounds)
     compare_bandwidth(
         model, options.new_folder(out, f"{model.name}-bandwidth"), Console(quiet=quiet),
-        specs=specs, target=target, tune=tune, seed=seed, search=options.own_code(network),
+        specs=specs, target=target, tuning=tune, seed=seed, search=options.own_code(network),
     )  # fmt: skip
 
 
@@ -64,8 +64,8 @@ def compare(
     """Run NETWORK by several algorithms, every agent a process: residual against rounds, bytes and time."""
     from rich.console import Console
 
-    from cpgt.studies.comparison.compare import compare as make
-    from cpgt.studies.comparison.report import Question
+    from cpgt.studies.comparison.compare import compare_algorithms
+    from cpgt.studies.comparison.comparison_report import ComparisonSettings
     from cpgt.studies.comparison.variants import read_algorithms, split_overrides, variant
 
     kinds = read_algorithms(algorithms)
@@ -74,7 +74,8 @@ def compare(
     variants = {kind: variant(model, kind, own[kind]) for kind in kinds}
     search = options.own_code(network)
     folder = options.new_folder(out, f"compare-{model.name}")
-    make(variants, Question(target, seed, tune, search), folder, Console(quiet=quiet))
+    settings = ComparisonSettings(target, seed, tune, search)
+    compare_algorithms(variants, settings, folder, Console(quiet=quiet))
     click.echo(f"files: {folder}")
 
 
@@ -90,12 +91,11 @@ def reproduce(out: Path | None, trials: int, seed: int, quiet: bool) -> None:
     """Make the paper's figures and tables again, with the numbers behind them, and check them."""
     from rich.console import Console
 
-    from cpgt.studies.paper.reproduce import reproduce as make
+    from cpgt.studies.paper.reproduce import reproduce_paper
 
     folder = options.new_folder(out, "reproduce")
-    failed = [
-        check for check in make(folder, trials, seed, Console(quiet=quiet)) if not check.passed
-    ]
+    checks = reproduce_paper(folder, trials, seed, Console(quiet=quiet))
+    failed = [check for check in checks if not check.passed]
     click.echo(f"files: {folder}")
     for check in failed:
         click.echo(f"Error: does not hold: {check.name}: {check.detail}", err=True)

@@ -15,8 +15,8 @@ from cpgt.results.tables import Check, write_csv
 from cpgt.runs.observed import ProcessRun
 from cpgt.runs.pool import Task, run_tasks
 from cpgt.studies.paper import accuracy, conditions, convergence, divergence
-from cpgt.studies.paper.accuracy import DECAYS, Accuracy, Point
-from cpgt.studies.paper.reproduce import reproduce
+from cpgt.studies.paper.accuracy import DECAYS, AccuracyResult, Point
+from cpgt.studies.paper.reproduce import reproduce_paper
 from cpgt.studies.paper.rows import PORTION, ROWS, portions, row_network, row_objectives
 from cpgt.theory.quadratics import limits
 
@@ -88,17 +88,17 @@ def test_a_trial_that_differs_from_its_processes_is_found() -> None:
 # --- accuracy ---------------------------------------------------------------------------------------
 
 
-def made_up(shift: float = 0.0, drift: float = 0.0, scale: float = 1.0) -> Accuracy:
+def made_up(shift: float = 0.0, drift: float = 0.0, scale: float = 1.0) -> AccuracyResult:
     """Means with errors of 1 %, one algorithm shifted by so many of them at one decay."""
     rng = np.random.default_rng(3)
     points: dict[float, dict[str, Point]] = {}
     for q in DECAYS:
-        exact = accuracy.exact(q)
+        exact = accuracy.exact_moments(q)
         points[q] = {
             row: Point(100 + rng.standard_normal(), 1.0, scale * exact.mean) for row in ROWS
         }
     points[0.5][ROWS[2]] = points[0.5][ROWS[2]]._replace(mean=100.0 + shift)
-    return Accuracy(points, drift)
+    return AccuracyResult(points, drift)
 
 
 def passed(checks: list[Check]) -> list[bool]:
@@ -121,7 +121,7 @@ def test_exact_moments_against_drawn_noise() -> None:
     objectives = row_objectives(ROWS[0])
     apart = limits(objectives, noise) - limits(objectives, np.zeros((1, 10)))
     squares = 6 * np.sum(apart**2, axis=1)
-    exact = accuracy.exact(q)
+    exact = accuracy.exact_moments(q)
     assert abs(squares.mean() - exact.mean) < 4 * np.sqrt(exact.variance / trials)
     assert squares.var() == pytest.approx(exact.variance, rel=0.15)
 
@@ -179,7 +179,7 @@ def test_conditions_of_the_paper() -> None:
 
 @pytest.mark.timeout(300)  # 28 processes start
 def test_the_whole_command_in_small(tmp_path: Path) -> None:
-    made = reproduce(tmp_path, 3, 5, Console(quiet=True), rounds=200, draws=2)
+    made = reproduce_paper(tmp_path, 3, 5, Console(quiet=True), rounds=200, draws=2)
     same = [check for check in made if "as processes" in check.name]
     assert len(same) == 4 and all(check.passed for check in same), same
     unfit = (
@@ -201,12 +201,12 @@ def test_the_whole_command_in_small(tmp_path: Path) -> None:
         "theorems.csv": ",".join(conditions.HEADER),
     }
     assert "NOT PRIVATE" not in headers and "not_private" in (tmp_path / "summary.json").read_text()
-    _bytes_are_those_of_the_ledger(tmp_path)
+    _bytes_are_those_of_the_traffic_log(tmp_path)
 
 
-def _bytes_are_those_of_the_ledger(out: Path) -> None:
-    ledger = (out / "processes" / "paper-c1" / "bytes.csv").read_text().splitlines()[1:]
-    total = sum(int(line.split(",")[5]) for line in ledger if int(line.split(",")[0]) < 100)
+def _bytes_are_those_of_the_traffic_log(out: Path) -> None:
+    traffic_log = (out / "processes" / "paper-c1" / "bytes.csv").read_text().splitlines()[1:]
+    total = sum(int(line.split(",")[5]) for line in traffic_log if int(line.split(",")[0]) < 100)
     rows = [line.split(",") for line in (out / "bytes.csv").read_text().splitlines()]
     assert next(int(row[4]) for row in rows if row[:2] == ["CPGT-C1", "100"]) == total
 

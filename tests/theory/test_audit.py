@@ -25,9 +25,8 @@ from cpgt.commands.main import main
 from cpgt.configuration.data import build_objectives, find_data
 from cpgt.configuration.network import Network, load_network, parse_network
 from cpgt.theory.adjacency import AdjacencyClaims
-from cpgt.theory.auditing.attack import Statistic
 from cpgt.theory.auditing.audit import Audit, AuditSettings, run_audit
-from cpgt.theory.auditing.bound import lower_bound
+from cpgt.theory.auditing.bound import Statistic, lower_bound
 from cpgt.theory.auditing.pair import divergence, function_pair, record_pair
 from cpgt.theory.auditing.wiretap import Maker, eavesdrop
 

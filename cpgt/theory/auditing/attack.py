@@ -19,6 +19,7 @@ import numpy as np
 
 from cpgt.agent.objectives import Objective
 from cpgt.configuration.network import Network
+from cpgt.theory.auditing.bound import Statistic
 from cpgt.theory.auditing.pair import Pair
 from cpgt.theory.auditing.wiretap import Transcript
 from cpgt.wire.arrays import Floats
@@ -26,11 +27,6 @@ from cpgt.wire.arrays import Floats
 LIKELIHOOD = "likelihood"
 SINGLE_ROUNDS = 3
 TINY = 1e-300
-
-
-class Statistic(NamedTuple):
-    name: str
-    values: Floats  # (trials,)
 
 
 class Attacker(NamedTuple):

@@ -17,8 +17,8 @@ from cpgt.configuration.data import find_data
 from cpgt.configuration.network import Network
 from cpgt.results.formatting import json_ready
 from cpgt.theory.adjacency import AdjacencyClaims, smoothness_bounds
-from cpgt.theory.auditing.attack import LIKELIHOOD, Attacker, Statistic
-from cpgt.theory.auditing.bound import Bound, lower_bound
+from cpgt.theory.auditing.attack import LIKELIHOOD, Attacker
+from cpgt.theory.auditing.bound import Bound, Statistic, lower_bound
 from cpgt.theory.auditing.pair import Divergence, Pair, divergence, function_pair, record_pair
 from cpgt.theory.auditing.wiretap import Maker, eavesdrop
 from cpgt.theory.theorems import require_covered

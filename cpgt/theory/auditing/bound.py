@@ -16,11 +16,15 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betaincinv
 
-from cpgt.theory.auditing.attack import Statistic
 from cpgt.wire.arrays import Floats
 
 Counts = NDArray[np.int64]
 CAUTION = 1e-3  # the selection uses a higher confidence: of thousands of events some are lucky
+
+
+class Statistic(NamedTuple):
+    name: str
+    values: Floats  # (trials,)
 
 
 class RejectionRegion(NamedTuple):
