@@ -38,7 +38,7 @@ def slurm(
 
     What follows a -- goes to sbatch. The folder for the results must be where all nodes see it.
     """
-    from cpgt.deployment.slurm import require_slurm, submit, write_job
+    from cpgt.deployment.slurm import require_slurm, submit_job, write_job
     from cpgt.runs.launch import Experiment
 
     if not dry_run:
@@ -51,7 +51,7 @@ def slurm(
     if dry_run:
         click.echo(f"written, not submitted: {script}")
         return
-    job = submit(script, sbatch)
+    job = submit_job(script, sbatch)
     click.echo(f"job {job} submitted; results and log: {folder}")
     if wait:
         _wait(job, model, folder, experiment)

@@ -188,10 +188,13 @@ def test_where_files_are_on_this_machine_is_not_published(folder: Path, tmp_path
 @pytest.mark.parametrize(
     ("network", "words"),
     [
-        ("paper", "keys: the network lists none; 'cpgt keys all NETWORK --out FOLDER' makes them"),
+        (
+            "paper",
+            "keys: the network file has none; 'cpgt keys all NETWORK --out FOLDER' makes them",
+        ),
         (
             "own/network.toml",
-            "data: name the claim that holds it, in folders 1, 2, ..., with --data-claim",
+            "data: give the claim that holds the data in folders 1, 2, ... with --data-claim",
         ),
     ],
 )
