@@ -1,4 +1,4 @@
-"""What keys cost: the paper's network by hand on this machine, plain and with CURVE on every socket."""
+"""The cost of encryption: the paper's network on this machine, plain and with CURVE."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ CPGT = (sys.executable, "-m", "cpgt")
 AGENTS, REPEATS, ROUNDS = range(1, 7), 5, 4000
 
 
-def curve() -> None:
-    print("The same network by hand, plain and with CURVE on every socket")
+def measure_curve() -> None:
+    print("The same network with agents started one by one, plain and with CURVE on every socket")
     ratios = []
     with tempfile.TemporaryDirectory() as folder:
         for command in ("data", "keys all"):
@@ -73,4 +73,4 @@ def _run(folder: Path, name: str, *, keys: bool) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    curve()
+    measure_curve()
