@@ -75,9 +75,8 @@ def measure_speed() -> None:
         )
         bare = (before + after) / 2
         ratios.append(ours / bare)
-        print(
-            f"  {i + 1}: bare {bare:6.0f} rounds/s   cpgt {ours:6.0f} rounds/s   ratio {ratios[-1]:.3f}"
-        )
+        speeds = f"bare {bare:6.0f} rounds/s   cpgt {ours:6.0f} rounds/s"
+        print(f"  {i + 1}: {speeds}   ratio {ratios[-1]:.3f}")
     middle, low, high = statistics.median(ratios), min(ratios), max(ratios)
     print(f"  ratio, median of {REPEATS}: {middle:.3f} (lowest {low:.3f}, highest {high:.3f})")
     _, usage = run("rounds=20000", watch=True)  # enough rounds for both readings

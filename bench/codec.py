@@ -20,7 +20,7 @@ MIXING = np.array([[0.2], [0.0]])  # a neighbour's message changes the pull, not
 
 
 def seconds(action: Callable[[], object], least: float = 0.3) -> float:
-    """The fastest of several calls in `least` seconds: other processes can only slow a call down."""
+    """The fastest of the calls in `least` seconds: other processes can only slow a call down."""
     found: list[float] = []
     begin = time.perf_counter()
     while not found or time.perf_counter() - begin < least:

@@ -59,12 +59,15 @@ def _run(folder: Path, name: str, *, keys: bool) -> dict[str, Any]:
     endpoint = next(line.split()[-1] for line in coordinator.stderr if "listening on" in line)
     agents = [
         subprocess.Popen(
-            [*CPGT, "agent", str(agent), "--coordinator", endpoint, "--network", network, *key(agent),
-             "--data", str(folder / str(agent) / "data.npz"), "--out", str(out / "agents" / str(agent))],
+            [
+                *(*CPGT, "agent", str(agent), "--coordinator", endpoint, "--network", network),
+                *(*key(agent), "--data", str(folder / str(agent) / "data.npz")),
+                *("--out", str(out / "agents" / str(agent))),
+            ],
             stderr=subprocess.DEVNULL,
         )
         for agent in AGENTS
-    ]  # fmt: skip
+    ]
     coordinator.communicate()
     if coordinator.returncode or any(agent.wait() for agent in agents):
         raise SystemExit(f"the run failed: {out}")

@@ -90,16 +90,8 @@ def run_on_hosts(hosts: Hosts, network: Network, folder: Path, out: Path) -> Non
     for made in (["keys", "all"], ["data"]):
         finish([start_cpgt(folder, *made, "given.toml", "--out", "parties")], folder)
     key = parties / "coordinator" / "private.key"
-    command: list[str | Path] = [
-        "coordinator",
-        file,
-        "--bind",
-        endpoint,
-        "--key",
-        key,
-        "--out",
-        out,
-    ]
+    command: list[str | Path] = ["coordinator", file, "--bind", endpoint, "--key", key]
+    command += ["--out", out]
     started = [start_cpgt(folder, *command, on=hosts.on(0))]
     for agent in network.agents:
         own = parties / str(agent)

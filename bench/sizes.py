@@ -64,7 +64,7 @@ def quantized_sizes(kind: str, d: int, bits: int, seed: int = 1) -> tuple[float,
 
 
 def top_sizes(d: int, k: int, values: str, seed: int = 1) -> tuple[float, float]:
-    """Bytes per channel, in a payload of two: the minimum for positions and values, and the size."""
+    """Bytes per channel, in a payload of two: the minimum for positions and values; the size."""
     v = np.random.default_rng(seed).standard_normal((2, d))
     payload = encode(TopK(k, values).compress(v, v))
     return (subset_bits(d, k) + k * VALUE_BITS[values]) / 8, len(payload) / 2

@@ -1,8 +1,8 @@
 """A network as manifests for Kubernetes (1.25 and later): ConfigMap, headless Service, Indexed Job.
 
 Pod 0 of the Job is the coordinator, pod i is agent i. All pods of a Job share one template, which
-cannot name a different Secret for each pod. But a mount can select a folder of a volume by the pod's
-index (subPathExpr). So each container sees its own key and data, and no others.
+cannot name a different Secret for each pod. But a mount can select a folder of a volume by the
+pod's index (subPathExpr). So each container sees its own key and data, and no others.
 
 Users who may read Secrets in the namespace, and root on a node, see all keys. All parties must
 trust the owner of the cluster. Parties that do not should use their own machines.
@@ -64,8 +64,9 @@ def to_yaml(documents: list[Manifest], network: Network, keys: Path) -> str:
 
     Private keys are in no manifest."""
     secret, agents = _secret_name(name_of(network)), len(network.agents)
-    return f"""# Pod 0 is the coordinator, pod i is agent i. First create the Secret from the key files:
-#   kubectl create secret generic {secret} --from-file={COORDINATOR}={key_file(keys, COORDINATOR)} \\
+    coordinator_key = key_file(keys, COORDINATOR)
+    return f"""# Pod 0 is the coordinator, pod i is agent i. Create the Secret from the key files:
+#   kubectl create secret generic {secret} --from-file={COORDINATOR}={coordinator_key} \\
 #     $(for i in $(seq {agents}); do echo --from-file=agent-$i={key_file(keys, "$i")}; done)
 """ + yaml.dump_all(documents, Dumper=_Readable, sort_keys=False, allow_unicode=True, width=110)
 

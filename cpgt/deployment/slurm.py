@@ -25,8 +25,9 @@ CAUSE = re.compile(r"(?:srun: error: (?=.*task)|(?=\d+: Error: (?!interrupted|st
 
 
 UNDER_WAY = (
-    "PENDING", "CONFIGURING", "RUNNING", "COMPLETING", "SUSPENDED", "STOPPED", "STAGE_OUT", "SIGNALING",
-    "RESIZING", "REQUEUED", "REQUEUE_FED", "REQUEUE_HOLD", "RESV_DEL_HOLD", "SPECIAL_EXIT",
+    "PENDING", "CONFIGURING", "RUNNING", "COMPLETING", "SUSPENDED", "STOPPED", "STAGE_OUT",
+    "SIGNALING", "RESIZING", "REQUEUED", "REQUEUE_FED", "REQUEUE_HOLD", "RESV_DEL_HOLD",
+    "SPECIAL_EXIT",
 )  # fmt: skip
 POLL_SECONDS = 1.0
 LOST_SECONDS = 60.0  # without an answer from the controller
@@ -66,8 +67,8 @@ def _script(network: Network, folder: Path, search: Path) -> str:
 #SBATCH --no-requeue
 #SBATCH --chdir={shlex.quote(str(search))}
 #SBATCH --output={shlex.quote(log)}
-# Task 0 is the coordinator, task i is agent i; the file "tasks" has their commands. Options of sbatch
-# override those above. A folder holds one run only, so the job must not be requeued.
+# Task 0 is the coordinator, task i is agent i; the file "tasks" has their commands. Options given
+# to sbatch override those above. A folder holds one run only, so the job must not be requeued.
 export SRUN_CPUS_PER_TASK="${{SLURM_CPUS_PER_TASK:-1}}"
 for library in OPENBLAS OMP MKL; do
     export "${{library}}_NUM_THREADS=$SRUN_CPUS_PER_TASK"

@@ -1,7 +1,7 @@
 """A task of a Slurm job: find its own number, and become that process.
 
-The coordinator binds a free port, so that jobs can share a node. It writes its address to the folder
-of the run, where the agents wait for it. No host names are needed.
+The coordinator binds a free port, so that jobs can share a node. It writes its address to the
+folder of the run, where the agents wait for it. No host names are needed.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def command_of_task(folder: Path, environment: Mapping[str, str]) -> list[str]:
 def own_address(environment: Mapping[str, str]) -> str:
     """The address at which other nodes reach this one.
 
-    It is the local address of the route to the node that started srun: all nodes can reach that one."""
+    It is the local address of the route to the node that started srun, which all can reach."""
     launcher = environment.get("SLURM_LAUNCH_NODE_IPADDR", "127.0.0.1")
     own = Endpoint(route_to(Endpoint(launcher, ANY_PORT)), ANY_PORT)
     alone = environment.get("SLURM_NNODES", "1") == "1"

@@ -1,17 +1,17 @@
 """The conditions and the conclusions of the paper's two theorems, for given parameters.
 
-| symbol            | name          | meaning                                                          |
-|-------------------|---------------|------------------------------------------------------------------|
-| mu, L             | mu, L         | strong convexity and smoothness, in the paper of every f_i       |
-| varphi            | phi           | contraction constant of the compressor                           |
-| rho_w             | rho_w         | spectral radius of W - 11^T/n                                    |
-| lambda_{W-I}      | laplacian     | spectral radius of W - I                                         |
-| m                 | m             | free in (0, 1): the promised rate is 1 - m alpha mu / 2          |
-| d_eta, q          | s_x, s_y, q   | noise scales s q^k                                               |
-| tau               | -             | alpha / s_x + 1 / s_y                                            |
+| symbol       | name        | meaning                                                    |
+|--------------|-------------|------------------------------------------------------------|
+| mu, L        | mu, L       | strong convexity and smoothness, in the paper of every f_i |
+| varphi       | phi         | contraction constant of the compressor                     |
+| rho_w        | rho_w       | spectral radius of W - 11^T/n                              |
+| lambda_{W-I} | laplacian   | spectral radius of W - I                                   |
+| m            | m           | free in (0, 1): the guaranteed rate is 1 - m alpha mu / 2  |
+| d_eta, q     | s_x, s_y, q | noise scales s q^k                                         |
+| tau          | -           | alpha / s_x + 1 / s_y                                      |
 
 Theorem 1 is sufficient and very cautious: the paper's own parameters violate it. So it is shown and
-never enforced. Its proof needs mu of the average of the f_i only (Lemma 3), which may be given here.
+never enforced. Its proof needs only mu of the average of the f_i (Lemma 3); that is used here.
 Theorem 2's epsilon is too small for what it claims; `agent.privacy.account` computes a sound one.
 """
 
@@ -134,7 +134,7 @@ class Theorem2:
 def theorem_2(
     alpha: float, L: float, s_x: float, s_y: float, q: float, delta: float = 1.0
 ) -> Theorem2:
-    """The paper's promise for one agent whose gradient may differ by `delta`, for infinitely many rounds."""
+    """Theorem 2 for one agent whose gradient may differ by `delta`, for infinitely many rounds."""
     step = alpha * L
     q_min = (step + math.sqrt(step**2 + 4 * step)) / 2
     alpha_met, q_met = alpha < 1 / (2 * L), q_min < q < 1

@@ -1,4 +1,4 @@
-"""Manifests for Kubernetes: held against its schemas and against our own commands. No cluster is needed."""
+"""Manifests for Kubernetes, checked against its schemas and our commands, without a cluster."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ def script_of(documents: dict[str, Any]) -> str:
 
 
 def test_the_commands_are_ours(documents: dict[str, Any]) -> None:
-    """Whoever renames an option learns it here."""
+    """Fails if an option of the commands is renamed."""
     lines = script_of(documents).replace("\\\n", " ").splitlines()
     words = [shlex.split(line.replace(f"${INDEX}", "2")) for line in lines if "cpgt " in line]
     parsed = {}

@@ -111,7 +111,9 @@ def test_loopback_is_no_address_for_other_nodes(monkeypatch: pytest.MonkeyPatch)
         (None, "is the folder on a file system that all nodes share?"),
     ],
 )
-def test_the_cause_is_the_first_error_in_the_log(tmp_path: Path, log: str | None, words: str) -> None:
+def test_the_cause_is_the_first_error_in_the_log(
+    tmp_path: Path, log: str | None, words: str
+) -> None:
     if log is not None:
         (tmp_path / "job.log").write_text(log)
     assert words in cause(tmp_path)

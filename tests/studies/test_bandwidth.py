@@ -117,7 +117,7 @@ def test_no_step_size_is_good_enough_for_one_round(network: Network) -> None:
         tune_step_sizes(plain, build_objectives(network, {}), 1e-6, seed=1)
 
 
-# --- what is said about what was measured ----------------------------------------------------------
+# --- the verdicts ---------------------------------------------------------------------------------
 
 
 def measured(label: str, rounds: int | None, size: float) -> Measured:
@@ -147,12 +147,12 @@ def test_a_compressor_that_does_not_pay_and_from_where_on_it_would() -> None:
     found = findings(*rows, break_even=(RoundSizes(20, 60.0, 110.0), RoundSizes(40, 70.0, 170.0)))
     first, second = sentences(found)
     assert first == (
-        "top-k:k=1 does not pay at d = 10: to 1e-06, 1.25 times the bytes of the uncompressed network "
-        "through TCP, 1.25 times with headers"
+        "top-k:k=1 does not pay at d = 10: to 1e-06, 1.25 times the bytes of the uncompressed "
+        "network through TCP, 1.25 times with headers"
     )
     assert second == (
-        "top-k:k=1 would pay from about d = 40, if it needs 2.00 times the rounds there, as at d = 10 "
-        "(measured at d = 20, 40, on synthetic quadratics)"
+        "top-k:k=1 would pay from about d = 40, if it needs 2.00 times the rounds there, "
+        "as at d = 10 (measured at d = 20, 40, on synthetic quadratics)"
     )
 
 

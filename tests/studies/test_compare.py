@@ -1,4 +1,4 @@
-"""Comparing algorithms: who gets what of the network file, how steps are tuned, what is reported."""
+"""Comparing algorithms: the network of each, the tuning of step sizes, the report."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_when_the_target_is_reached_for_good() -> None:
     assert round_reached(np.array([0.05, 0.05]), 0.1) == 0
 
 
-# --- tuning -----------------------------------------------------------------------------------------
+# --- tuning ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", ALGORITHMS)
@@ -96,7 +96,7 @@ def test_the_best_setting() -> None:
     scores = [Score(np.inf, 0.5 + i) for i in range(BUDGET)]
     settings = step_size_grid("cpgt", 1.0)
     assert best_step_sizes("cpgt", 1.0, scores) == settings[0], (
-        "nobody got there: the smallest residual"
+        "none reached the target: the smallest residual"
     )
     scores[9] = Score(300, 0.001)
     scores[5] = Score(100, 0.002)
@@ -146,7 +146,7 @@ def test_smoothness_is_the_largest() -> None:
     assert largest_smoothness([*objectives, object()]) is None  # type: ignore[list-item]
 
 
-# --- the command ------------------------------------------------------------------------------------
+# --- the command ----------------------------------------------------------------------------------
 
 
 @pytest.mark.timeout(300)  # 14 processes start

@@ -1,4 +1,4 @@
-"""What the figures claim can be refuted: each check fails on data that does not have what it looks for."""
+"""Each check of a figure fails on data that does not have the property it checks."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_portions_cover_all_trials_once() -> None:
         assert covered == list(range(trials))
 
 
-# --- convergence ------------------------------------------------------------------------------------
+# --- convergence ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -85,11 +85,11 @@ def test_a_trial_that_differs_from_its_processes_is_found() -> None:
         assert convergence.checks({"paper": curve}, {"paper": run})[1].passed == passed
 
 
-# --- accuracy ---------------------------------------------------------------------------------------
+# --- accuracy -------------------------------------------------------------------------------------
 
 
 def made_up(shift: float = 0.0, drift: float = 0.0, scale: float = 1.0) -> AccuracyResult:
-    """Means with errors of 1 %, one algorithm shifted by so many of them at one decay."""
+    """Means with errors of 1 %, one algorithm shifted by `shift` of them at one decay."""
     rng = np.random.default_rng(3)
     points: dict[float, dict[str, Point]] = {}
     for q in DECAYS:
@@ -140,7 +140,7 @@ def test_noise_has_vanished_when_a_run_ends() -> None:
         assert q ** accuracy.rounds_of(q) <= 1e-9
 
 
-# --- the finding, the theorems ----------------------------------------------------------------------
+# --- divergence and the theorems ------------------------------------------------------------------
 
 
 def test_the_finding_can_be_refuted() -> None:
@@ -174,7 +174,7 @@ def test_conditions_of_the_paper() -> None:
         assert c.decays_met and min(c.decays_met) > 0.5, "most of the figure has no epsilon"
 
 
-# --- the whole --------------------------------------------------------------------------------------
+# --- the whole ------------------------------------------------------------------------------------
 
 
 @pytest.mark.timeout(300)  # 28 processes start

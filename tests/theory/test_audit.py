@@ -98,7 +98,7 @@ def test_one_record_changed() -> None:
 
 @pytest.mark.parametrize("kind", ["logistic", "softmax"])
 def test_one_record_with_a_label_replaced(kind: str) -> None:
-    """The other row is within delta everywhere, not only at 0, and its L is the claimed one at most."""
+    """The other row is within delta everywhere, not only at 0, and within the claimed L."""
     noise = ["noise.s_x=1", "noise.s_y=1", "noise.q=0.8", "rounds=3", "compressor.kind=identity"]
     network = load_network(kind, noise)
     objectives, rng = build_objectives(network, {}), np.random.default_rng(1)
@@ -107,8 +107,8 @@ def test_one_record_with_a_label_replaced(kind: str) -> None:
     assert found.largest_seen is not None
     assert found.bound.epsilon <= found.largest_seen < found.claimed.sound < math.inf
     pair = record_pair(network, find_data(network, 3, {}), 0.25, 3.0, rng)
-    gaps = [pair.second.gradient(x) - pair.first.gradient(x) for x in rng.normal(scale=9.0, size=(500, 30))
-            [:, : pair.first.dimension]]  # fmt: skip
+    points = rng.normal(scale=9.0, size=(500, 30))[:, : pair.first.dimension]
+    gaps = [pair.second.gradient(x) - pair.first.gradient(x) for x in points]
     lengths = np.linalg.norm(gaps, axis=1)
     assert 0.1 < lengths.max() <= 0.25
     assert lengths.min() < 0.9 * lengths.max(), (
@@ -296,7 +296,8 @@ def test_the_command_is_repeatable_and_tells_by_its_exit_code(tmp_path: Path) ->
         ("--adjacency record", "--smoothness"),
         ("--smoothness 0.1", "claim a larger one"),
         (
-            "--adjacency record --smoothness 1 --set objective.kind=idle --set objective.dimension=10",
+            "--adjacency record --smoothness 1 --set objective.kind=idle "
+            "--set objective.dimension=10",
             "no record can be changed",
         ),
     ],

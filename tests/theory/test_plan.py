@@ -1,4 +1,4 @@
-"""A plan against what then happens: trials with the agents' own core, closed forms, exact accounts."""
+"""Plans compared with trials with the agents' own core, closed forms, and exact accounts."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def scales(s_x: float, s_y: float, q: float, rounds: int) -> Floats:
 
 
 def test_the_mean_error_of_200_trials_on_the_papers_problem_is_as_planned() -> None:
-    """The limit is known after few rounds of a fast decay; its distance is what was planned, within 10 %."""
+    """With a fast decay the limit is known after few rounds. The plan is within 10 % of it."""
     network, objectives = paper("noise.q=0.9", "noise.s_x=1", "noise.s_y=1", "rounds=150")
     plan, _ = planned(network, objectives)
     trials = run_trials(network, objectives, trials=TRIALS, rounds=150, seed=11, every=150)
@@ -87,7 +87,7 @@ def test_the_mean_error_of_200_trials_on_the_papers_problem_is_as_planned() -> N
 
 @pytest.mark.parametrize("name", ["paper-diadsp", "paper-c2-1", "paper-c1"])
 def test_the_error_after_any_number_of_rounds_is_as_planned(name: str) -> None:
-    """Also on the way, where start and x noise count; and with compressors, which the forecast ignores."""
+    """Also on the way, where start and noise on x matter, and with compressors."""
     network, objectives = paper(
         "noise.q=0.95", "noise.s_x=2", "noise.s_y=0.05", "rounds=120", name=name
     )
@@ -114,7 +114,7 @@ def test_the_noise_chosen_spends_the_budget_and_gives_the_error_it_says() -> Non
 
 
 def test_no_other_noise_for_the_same_budget_is_better() -> None:
-    """Every q of a grid, every split between x and y: the least error is the one that was chosen."""
+    """For every q of a grid and every split between x and y."""
     network, objectives = paper("rounds=200")
     problem = analyse_problem(objectives)
     response = linear_response(network, problem, 200)
@@ -235,8 +235,8 @@ def paper_response(rounds: int) -> Response:
 
 @pytest.mark.parametrize("rounding", [1e-12, 1e-9, 1e-7])
 def test_the_floor_is_the_best_one(rounding: float) -> None:
-    """Three times as much, or as little, with what is then left of the budget: never better by more than what
-    the bounds of the choice leave open."""
+    """Three times as much, or as little, with what is then left of the budget: never better by more
+    than what the bounds of the choice leave open."""
     terms = Terms(0.1, 1.93, 1.0, 1.0, 1.0, 0.9, 10, rounding=rounding)
     response = paper_response(200)
     chosen = NoiseTradeoff(terms, response).best(50.0, 200)

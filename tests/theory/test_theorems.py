@@ -1,4 +1,4 @@
-"""The theorems' formulas against the lemmas they come from, and against numbers worked out by hand."""
+"""The formulas of the theorems against their lemmas, and against numbers by hand."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ settings_ = st.builds(
 
 @given(settings_, st.sampled_from(M_GRID))
 def test_within_theorem_1_the_lemma_holds(constants: ProblemConstants, m: float) -> None:
-    """Lemma 2: the radius of G is at most h = 1 - m alpha mu / 2; its proof shows G zeta <= h zeta."""
+    """Lemma 2: the radius of G is at most h = 1 - m alpha mu / 2. The proof: G zeta <= h zeta."""
     gamma = gamma_bound(constants, m)
     alpha = alpha_bound(constants, gamma, m)
     G, rate = lemma_matrix(constants, alpha, gamma), 1 - m / 2 * alpha * constants.mu

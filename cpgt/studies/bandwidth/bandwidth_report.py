@@ -125,8 +125,9 @@ def _break_even(findings: Findings) -> list[str]:
     dimensions = ", ".join(f"{sizes.dimension:,}" for sizes in findings.break_even)
     verdict = "would pay from about" if last.pays(price) else "would not pay up to"
     return [
-        f"{label} {verdict} d = {last.dimension:,}, if it needs {price:.2f} times the rounds there, "
-        f"as at d = {findings.dimension:,} (measured at d = {dimensions}, on synthetic quadratics)"
+        f"{label} {verdict} d = {last.dimension:,}, if it needs {price:.2f} times the rounds "
+        f"there, as at d = {findings.dimension:,} "
+        f"(measured at d = {dimensions}, on synthetic quadratics)"
     ]
 
 

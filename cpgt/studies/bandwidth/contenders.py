@@ -25,7 +25,7 @@ class Contender(NamedTuple):
 
 
 def contenders(network: Network, specs: str | None) -> list[Contender]:
-    """The network as it is, with each of the compressors KIND:OPTION=VALUE:..., and uncompressed."""
+    """The network itself, with each of the compressors KIND:OPTION=VALUE:..., and uncompressed."""
     choices = [
         network.compressor,
         *(parse_compressor(spec) for spec in (specs or "").split(",") if spec),
@@ -63,7 +63,7 @@ def uncompressed(network: Network) -> Network:
 def tune_step_sizes(
     network: Network, objectives: Sequence[Objective], target: float, seed: int
 ) -> Network:
-    """The network with the alpha and gamma of the grid that need the fewest rounds to the target."""
+    """With the alpha and gamma of the grid that need the fewest rounds to the target."""
     best, fewest = None, network.rounds + 1
     given = network.algorithm.model_dump()
     for gamma, factor in product(GAMMAS, ALPHA_FACTORS):

@@ -1,12 +1,12 @@
 """Step sizes from a grid: the same number of settings for every algorithm, judged the same way.
 
-| what    | values                                                                                     |
-|---------|--------------------------------------------------------------------------------------------|
-| alpha   | from 2 / L down to 2 / (1000 L), evenly on a logarithmic scale; L of the least smooth f_i  |
-| gamma   | 1, 0.5, 0.2, 0.05 for an algorithm with a gamma                                            |
-| budget  | 24 settings per algorithm: 6 alphas with each gamma, or 24 alphas without a gamma          |
-| trial   | one, in this process, for all rounds of the network, with a seed that the comparison lacks |
-| best    | fewest rounds to the target; if none reaches it, the smallest residual at the end          |
+| what   | values                                                                            |
+|--------|-----------------------------------------------------------------------------------|
+| alpha  | from 2 / L down to 2 / (1000 L), in equal ratios; L of the least smooth f_i       |
+| gamma  | 1, 0.5, 0.2, 0.05 for an algorithm with a gamma                                   |
+| budget | 24 settings per algorithm: 6 alphas with each gamma, or 24 alphas without a gamma |
+| trial  | one, in this process, for all rounds of the network, with another seed            |
+| best   | fewest rounds to the target; if none reaches it, the smallest residual at the end |
 """
 
 from __future__ import annotations

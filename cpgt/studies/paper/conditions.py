@@ -70,9 +70,10 @@ def all_conditions() -> list[Conditions]:
 
 HEADER = (
     "algorithm", "mu_each", "mu_average", "L", "phi",
-    "gamma", "gamma_bound", "gamma_met", "alpha", "alpha_bound", "alpha_met", "promised_rate", "lemma_radius",
-    "theorem2_alpha_bound", "theorem2_alpha_met", "q_min", "q_met", "epsilon_paper", "epsilon_sound",
-    "accuracy_decays_met",
+    "gamma", "gamma_bound", "gamma_met",
+    "alpha", "alpha_bound", "alpha_met", "promised_rate", "lemma_radius",
+    "theorem2_alpha_bound", "theorem2_alpha_met", "q_min", "q_met", "epsilon_paper",
+    "epsilon_sound", "accuracy_decays_met",
 )  # fmt: skip
 
 

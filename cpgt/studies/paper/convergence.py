@@ -83,7 +83,7 @@ def fit(rounds: NDArray[np.int64], residual: Floats) -> tuple[float, float]:
     """The rate per round in the last part of a curve, and the steadiness of its slope there.
 
     A sublinear curve looks straight over a few rounds, but its slope decreases. On the last 40 % of
-    the rounds the steadiness of 1/k is 0.78 and that of exp(-sqrt(k)) is 0.88. A linear curve has 1."""
+    the rounds the steadiness is 0.78 for 1/k, 0.88 for exp(-sqrt(k)), and 1 for a linear curve."""
     start = np.searchsorted(rounds, rounds[-1] * (1 - FITTED))
     middle = (start + len(rounds)) // 2
     logs = np.log(residual)
@@ -142,9 +142,9 @@ def write(found: Mapping[str, Curve], processes: Mapping[str, ProcessRun], out: 
     )
     layers = list(next(iter(processes.values())).bytes)
     write_csv(out / "bytes.csv", ["algorithm", "round", *layers, "residual"], (
-        (row_network(row).name, int(k), *(int(processes[row].bytes[a][k]) for a in layers), residual)
+        (row_network(row).name, int(k), *(int(processes[row].bytes[a][k]) for a in layers), value)
         for row, curve in found.items()
-        for k, residual in zip(curve.rounds, curve.residual.tolist(), strict=True)
+        for k, value in zip(curve.rounds, curve.residual.tolist(), strict=True)
     ))  # fmt: skip
     write_csv(
         out / "rates.csv",

@@ -1,8 +1,8 @@
 """With the cost as the paper writes it, the paper's own DiaDSP row diverges.
 
-Without noise, DiaDSP on quadratics is a linear iteration. With a spectral radius below 1 it converges
-from every start, above 1 from almost none. The radius is computed for many draws of the data, and
-shown next to the error in simulated rounds.
+Without noise, DiaDSP on quadratics is a linear iteration. With a spectral radius below 1 it
+converges from every start, above 1 from almost none. The radius is computed for many draws of the
+data, and shown next to the error in simulated rounds.
 """
 
 from __future__ import annotations

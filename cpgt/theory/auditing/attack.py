@@ -1,11 +1,11 @@
 """The eavesdropper's statistics: functions of the messages that are large for the second problem.
 
 The attacker knows all public values (alpha, gamma, W, scales), x(0) = 0, and both problems. It does
-not know which of the two ran. Any function of the messages is a valid test; a better one finds more.
+not know which of the two ran. Any function of the messages is a valid test.
 
-- likelihood: replays the agent under each problem, with the references in place of x^a and y^a (they
-  are equal without compression). It compares the densities of the implied noise: over all rounds,
-  for single rounds and channels, and including the copies that were sent again.
+- likelihood: replays the agent under each problem, with the references in place of x^a and y^a
+  (they are equal without compression). It compares the densities of the implied noise: over all
+  rounds, for single rounds and channels, and including the copies that were sent again.
 - repeats: whether the noise that a problem implies repeats that of the round before.
 - reference, message: projections of y^c and of the first messages of y on v, without a replay.
 """

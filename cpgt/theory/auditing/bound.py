@@ -2,8 +2,8 @@
 
 epsilon-privacy means P(E | one) <= e^epsilon P(E | other) for every event E, so each event bounds
 epsilon from below. Probabilities are estimated from counts, with the limits of Clopper and Pearson.
-The first half of the runs selects the event (statistic, threshold, side, direction). The second half
-tests that event alone, so the number of candidates does not affect the confidence.
+The first half of the runs selects the event (statistic, threshold, side, direction). The second
+half tests that event alone, so the number of candidates does not affect the confidence.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 "function": f and f + <v, x> with |v| = delta. "record": one record of the data is replaced, and the
 gradient changes by at most delta. In a regression an entry of b changes. If records have labels, a
-row of A changes: the gradient of a record a is at most STEEPEST * scale * |a| long, so the row -c a,
-which pulls the other way, is within delta for c = delta / (STEEPEST * scale * |a|) - 1.
+row of A changes: the gradient of a record a is at most STEEPEST * scale * |a| long, so the
+row -c a, which pulls the other way, is within delta for c = delta / (STEEPEST * scale * |a|) - 1.
 
 For fixed x^a and y^a the two states differ by Dx(k), Dy(k). For a quadratic f these are
 deterministic:
@@ -68,7 +68,7 @@ class Divergence:
         return float(np.abs(self.x @ v).sum() + np.abs(self.y @ v).sum())
 
     def worst(self, delta: float, rng: np.random.Generator) -> Floats:
-        """A v of length delta with a large loss: ascent on a convex function from several starts."""
+        """A v of length delta with a large loss: ascent on a convex function, several starts."""
         both, d = np.concatenate([self.x, self.y]), self.x.shape[-1]
         starts = [np.ones(d), *rng.choice([-1.0, 1.0], (STARTS - 1, d))]
         found = [_ascend(both, start) for start in starts]

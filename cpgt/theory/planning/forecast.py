@@ -110,7 +110,7 @@ def _powers(linear: LinearRound, x: Floats, y: Floats, rounds: int) -> Floats:
 
 
 def limit_spread(hessians: Floats, noise_power: float) -> Floats:
-    """Variances of x_inf - x* = -(sum_i H_i)^-1 (sum of all eta_y) along its axes, for all n agents.
+    """Variances of x_inf - x* = -(sum_i H_i)^-1 (sum of all eta_y) along its axes, for n agents.
 
     `noise_power` is the variance of one coordinate of the sum of all eta_y."""
     eigenvalues = np.linalg.eigvalsh(hessians.sum(axis=0))

@@ -6,16 +6,18 @@ forecast; all depend on q and K. For given q the best split is
 s_x : s_y = (X / R_x)^(1/3) : (Y / R_y)^(1/3). The best q is found by search.
 
 The noise scale stops decaying at a floor, because noise must hide rounding. If the scale were 1 in
-all rounds, rounding would spend U; with a floor it spends at most U / floor. Noise at the floor adds
-floor^2 F to the mean square error. Let A be the error that the decaying noise adds if it has the
-whole budget. If rounding gets the share h of the budget, the total is
-A / (1 - h)^2 + (U / (h epsilon))^2 F, which is least at h / (1 - h) = ((U / epsilon)^2 F / A)^(1/3).
+all rounds, rounding would spend U; with a floor it spends at most U / floor. Noise at the floor
+adds floor^2 F to the mean square error. Let A be the error that the decaying noise adds if it has
+the whole budget. If rounding gets the share h of the budget, the total is
+
+    A / (1 - h)^2 + (U / (h epsilon))^2 F,  least at  h / (1 - h) = ((U / epsilon)^2 F / A)^(1/3)
+
 (Noise of scale max(s q^k, floor) adds no more error than both together, and spends no more than
 either.)
 
-Noise on x does not move the limit. In a long run R_x is nearly 0, and the best s_x would grow without
-bound. Noise far larger than the states loses accuracy in floating point and gains nothing, so x
-always gets a minimum share of the budget.
+Noise on x does not move the limit. In a long run R_x is nearly 0, and the best s_x would grow
+without bound. Noise far larger than the states loses accuracy in floating point and gains nothing,
+so x always gets a minimum share of the budget.
 """
 
 from __future__ import annotations
@@ -48,7 +50,7 @@ FRONTIER_ROUNDS = (1 / 32, 1 / 16, 0.25, 1.0, 2.0)
 
 @dataclass(frozen=True)
 class NoiseChoice:
-    """Noise that spends `epsilon` in `rounds` rounds; `error` is the root mean square of x(K) - x*."""
+    """Noise that spends `epsilon` in `rounds` rounds; `error` is the rms of x(K) - x*."""
 
     epsilon: float
     rounds: int
@@ -76,7 +78,7 @@ class NoiseTradeoff:
         return min(found, key=lambda choice: choice.error)
 
     def best(self, epsilon: float, rounds: int) -> NoiseChoice:
-        """The best q of all, and scales that spend epsilon with lattice and floor in the account."""
+        """The best q, and scales that spend epsilon with lattice and floor in the account."""
         lattice = self._lattice(rounds)
         if epsilon <= lattice:
             raise InputError(
@@ -126,7 +128,7 @@ class NoiseTradeoff:
     def _choose_floor(
         self, cost: float, budget: float, rounds: int
     ) -> tuple[float | None, float, float]:
-        """The floor, the largest share of the budget that rounding then spends, and the floor's error.
+        """The floor, the largest share of the budget that rounding then spends, and its error.
 
         `cost` is the error of the decaying noise with the whole budget (A)."""
         spent, unit_cost = (float(part[rounds]) for part in self._rounding)
@@ -151,7 +153,7 @@ class NoiseTradeoff:
         return (*self._spending(q), *self._response.unit_costs(q))
 
     def _spending(self, q: float) -> tuple[Floats, Floats]:
-        """sqrt(d) X and sqrt(d) Y by number of rounds: epsilon is linear in 1 / s_x and 1 / s_y."""
+        """sqrt(d) X and sqrt(d) Y by number of rounds. Epsilon is linear in 1 / s_x, 1 / s_y."""
         unit = replace(self._terms, s_x=1.0, s_y=1.0, q=q, floor=0.0, grid=0.0, rounding=0.0)
         both, less_y = (
             _spent(terms, self._response.rounds) for terms in (unit, replace(unit, s_y=2.0))
@@ -187,8 +189,8 @@ class NoiseTradeoff:
             + (", or another noise.floor" if self._floor else "")
         )
         return InputError(
-            f"epsilon = {choice.epsilon:g} for {choice.rounds} rounds needs noise that leaves nothing "
-            f"of the result: {why}"
+            f"epsilon = {choice.epsilon:g} for {choice.rounds} rounds needs noise that leaves "
+            f"nothing of the result: {why}"
         )
 
     def _lattice(self, rounds: int) -> float:
@@ -212,5 +214,5 @@ def _split(x: float, y: float, cost_x: float, cost_y: float, epsilon: float) -> 
     share = parts[0] / sum(parts) if sum(parts) > 0 else 0.5
     share = min(max(share, MIN_SHARE_OF_X), 1 - MIN_SHARE_OF_X)
     s_y = y / ((1 - share) * epsilon)
-    # A single round spends nothing on x but needs noise on it all the same.
+    # A single round spends nothing on x, but x needs noise.
     return x / (share * epsilon) or s_y, s_y

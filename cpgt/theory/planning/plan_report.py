@@ -32,18 +32,19 @@ def show_plan(plan: NetworkPlan, console: Console) -> None:
 
 
 def _conditions(plan: NetworkPlan) -> Table:
-    first, second = plan.theorem_1, plan.theorem_2
+    first, second, mu, q = plan.theorem_1, plan.theorem_2, plan.convexity, plan.noise["q"]
+    alpha, gamma = f"{plan.alpha:g}", f"{plan.gamma:g}"
     source = "the user's claim" if plan.smoothness_claimed else "largest of any f_i"
     rows = [
         ("phi of the compressor", f"{plan.phi:.4g}", "below 1", plan.phi < 1),
         ("rho_w of W", f"{plan.rho_w:.4g}", "below 1", plan.rho_w < 1),
         ("smoothness L", f"{plan.smoothness:.4g}", source, None),
-        ("strong convexity mu", f"{plan.convexity:.3g}", "of the average; above 0", plan.convexity > 0),
-        ("Theorem 1, gamma", f"{plan.gamma:g}", f"at most {first.gamma_bound:.3g}", first.gamma_met),
-        ("Theorem 1, alpha", f"{plan.alpha:g}", f"at most {first.alpha_bound:.3g}", first.alpha_met),
-        ("Theorem 2, alpha", f"{plan.alpha:g}", f"below {second.alpha_bound:.4g}", second.alpha_met),
-        ("Theorem 2, q", f"{plan.noise['q']:.6g}", f"above {second.q_min:.4g}, below 1", second.q_met),
-    ]  # fmt: skip
+        ("strong convexity mu", f"{mu:.3g}", "of the average; above 0", mu > 0),
+        ("Theorem 1, gamma", gamma, f"at most {first.gamma_bound:.3g}", first.gamma_met),
+        ("Theorem 1, alpha", alpha, f"at most {first.alpha_bound:.3g}", first.alpha_met),
+        ("Theorem 2, alpha", alpha, f"below {second.alpha_bound:.4g}", second.alpha_met),
+        ("Theorem 2, q", f"{q:.6g}", f"above {second.q_min:.4g}, below 1", second.q_met),
+    ]
     cells = ((*words, "" if met is None else format_met(met)) for *words, met in rows)
     return make_table(("convergence", "value", "required", ""), cells)
 
@@ -94,7 +95,7 @@ def _remarks(plan: NetworkPlan) -> Iterator[str]:
     if not plan.quadratic:
         yield "Not quadratic: accuracy and rate are to first order around the optimum."
     if any(rate is not None and rate >= 1 for rate in (plan.rate.iteration, plan.rate.rehearsed)):
-        yield "[bold red]DIVERGES[/]: a rate is at least 1; lower algorithm.alpha or algorithm.gamma."
+        yield "[bold red]DIVERGES[/]: a rate is 1 or more; lower algorithm.alpha or .gamma."
     elif accuracy.settled is None and accuracy.end_rms is not None:
         yield "The error does not settle in twice the rounds: use more rounds or a smaller q."
     elif accuracy.settled is not None and accuracy.settled > plan.rounds:
@@ -109,8 +110,8 @@ def _remarks(plan: NetworkPlan) -> Iterator[str]:
 def _rounding_remarks(plan: NetworkPlan) -> Iterator[str]:
     if plan.magnitude is None or plan.largest is None:
         yield (
-            "Rounding is not counted: epsilon is that of exact arithmetic. Set privacy.magnitude to "
-            "count it, especially if the noise becomes far smaller than x."
+            "Rounding is not counted: epsilon is that of exact arithmetic. Set privacy.magnitude "
+            "to count it, especially if the noise becomes far smaller than x."
         )
         return
     beyond = plan.largest > plan.magnitude

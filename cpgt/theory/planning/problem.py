@@ -1,4 +1,4 @@
-"""The objectives as a plan uses them: optimum, curvature, and the linear round around the optimum."""
+"""The objectives as a plan uses them: optimum, curvature, and the linear round around it."""
 
 from __future__ import annotations
 
