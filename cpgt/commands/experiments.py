@@ -39,7 +39,7 @@ def bandwidth(
     model = options.load(network, overrides, rounds)
     compare_bandwidth(
         model, options.new_folder(out, f"{model.name}-bandwidth"), Console(quiet=quiet),
-        specs=specs, target=target, tuning=tune, seed=seed, search=options.own_code(network),
+        specs=specs, target=target, tune=tune, seed=seed, search=options.own_code(network),
     )  # fmt: skip
 
 

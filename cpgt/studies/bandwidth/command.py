@@ -29,7 +29,7 @@ def compare_bandwidth(
     *,
     specs: str | None,
     target: float,
-    tuning: bool,
+    tune: bool,
     seed: int,
     search: Path,
 ) -> Findings:
@@ -38,7 +38,7 @@ def compare_bandwidth(
         "NOT PRIVATE: states are observed and the noise is seeded, for an experiment", style="red"
     )
     objectives = build_objectives(network, {})
-    if tuning:
+    if tune:
         console.print(
             "tuning the step sizes of the uncompressed network in this process", highlight=False
         )
@@ -46,7 +46,7 @@ def compare_bandwidth(
             UNCOMPRESSED, tune_step_sizes(found[-1].network, objectives, target, seed)
         )
     measured = _measure_all(found, out, console, target, seed, search)
-    findings = Findings(target, objectives[0].dimension, measured, tuning)
+    findings = Findings(target, objectives[0].dimension, measured, tune)
     saved = savings(findings, measured[0])
     if findings.price and saved and min(saved) <= 1:
         console.print("searching for the dimension from which on it would pay", highlight=False)

@@ -49,7 +49,7 @@ def rounds_of(q: float) -> int:
     return int(np.ceil(np.log(VANISHED) / np.log(q)))
 
 
-def play(row: str, q: float, first: int, trials: int, seed: int) -> DistancePortion:
+def simulate(row: str, q: float, first: int, trials: int, seed: int) -> DistancePortion:
     """One batch of trials. Runs in a worker process."""
     overrides = (f"noise.s_x={SCALE}", f"noise.s_y={SCALE}", f"noise.q={q}")
     objectives = row_objectives(row)
@@ -63,7 +63,7 @@ def play(row: str, q: float, first: int, trials: int, seed: int) -> DistancePort
 
 def tasks(trials: int, seed: int) -> list[Task]:
     return [
-        Task(play, (row, q, first, number, seed + 1 + i), rounds_of(q) * number)
+        Task(simulate, (row, q, first, number, seed + 1 + i), rounds_of(q) * number)
         for i, (q, row) in enumerate(product(DECAYS, ROWS))
         for first, number in portions(trials)
     ]

@@ -46,7 +46,7 @@ class Curve(NamedTuple):
     steadiness: float  # slope of the second half of the fitted rounds over that of the first
 
 
-def play(row: str, rounds: int, first: int, trials: int, seed: int) -> ResidualPortion:
+def simulate(row: str, rounds: int, first: int, trials: int, seed: int) -> ResidualPortion:
     """One batch of trials. Runs in a worker process."""
     objectives = row_objectives(row)
     network, played = row_network(row), rounds + BEYOND
@@ -60,7 +60,7 @@ def play(row: str, rounds: int, first: int, trials: int, seed: int) -> ResidualP
 def tasks(trials: int, rounds: int, seed: int) -> list[Task]:
     """All rows have the same seed, so the same noise. Trial 0 is `cpgt run ROW --seed SEED`."""
     return [
-        Task(play, (row, rounds, first, number, seed), (rounds + BEYOND) * number)
+        Task(simulate, (row, rounds, first, number, seed), (rounds + BEYOND) * number)
         for row in ROWS
         for first, number in portions(trials)
     ]
@@ -141,11 +141,12 @@ def write(found: Mapping[str, Curve], processes: Mapping[str, ProcessRun], out: 
         ((int(k), *r) for k, r in zip(rounds, table.tolist(), strict=True)),
     )
     layers = list(next(iter(processes.values())).bytes)
-    write_csv(out / "bytes.csv", ["algorithm", "round", *layers, "residual"], (
+    rows = (
         (row_network(row).name, int(k), *(int(processes[row].bytes[a][k]) for a in layers), value)
         for row, curve in found.items()
         for k, value in zip(curve.rounds, curve.residual.tolist(), strict=True)
-    ))  # fmt: skip
+    )
+    write_csv(out / "bytes.csv", ["algorithm", "round", *layers, "residual"], rows)
     write_csv(
         out / "rates.csv",
         ["algorithm", "fitted", "predicted", "steadiness"],

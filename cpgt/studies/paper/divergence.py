@@ -40,7 +40,7 @@ class Case(NamedTuple):
     error: Floats  # (rounds + 1,): |x(k) - x*|_F of DiaDSP without noise, on the shipped data
 
 
-def play(label: str, draws: int) -> Case:
+def simulate(label: str, draws: int) -> Case:
     """Runs in a worker process."""
     scale = float(SCALES[label])
     radii = np.array([_radii(scale, seed) for seed in range(1, draws + 1)])
@@ -64,7 +64,7 @@ def _radii(scale: float, seed: int) -> list[float]:
 
 
 def tasks(draws: int) -> list[Task]:
-    return [Task(play, (label, draws), 5e3 * draws) for label in SCALES]
+    return [Task(simulate, (label, draws), 5e3 * draws) for label in SCALES]
 
 
 def checks(cases: Sequence[Case]) -> list[Check]:
