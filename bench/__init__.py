@@ -1,1 +1,1 @@
-"""Benchmarks: figures are ratios inside one run, because machines are shared and noisy."""
+"""Benchmarks. Results are ratios within one run, because machines are shared and noisy."""

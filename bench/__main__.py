@@ -1,4 +1,4 @@
-"""`make bench`: how fast a network of processes is, against the bare transport, all in one run."""
+"""`make bench`: the speed of a network of processes, compared with the bare transport."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from typing import NamedTuple
 
 import psutil
 
-from bench.codec import encoding, folding
-from bench.curve import curve
-from bench.lockstep import measure
-from bench.star import star
+from bench.codec import measure_encoding, measure_folding
+from bench.curve import measure_curve
+from bench.lockstep import lockstep_speed
+from bench.star import measure_star
 from cpgt.agent.compiled import COMPILED
 from cpgt.results.summary import read_summary
 
@@ -27,17 +27,8 @@ def run(*overrides: str, watch: bool = False) -> tuple[float, Usage | None]:
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "run"
         flags = [word for override in overrides for word in ("--set", override)]
-        command = [
-            sys.executable,
-            "-m",
-            "cpgt",
-            "run",
-            "paper",
-            "--no-compare",
-            "--quiet",
-            "--out",
-            str(out),
-        ]
+        command = [sys.executable, "-m", "cpgt", "run", "paper", "--no-compare", "--quiet"]
+        command += ["--out", str(out)]
         with subprocess.Popen([*command, *flags]) as process:
             usage = measure_usage(process.pid, out) if watch else None
         if process.returncode:
@@ -48,12 +39,12 @@ def run(*overrides: str, watch: bool = False) -> tuple[float, Usage | None]:
 
 
 class Usage(NamedTuple):
-    agent_memory: int  # of the largest agent, resident
-    coordinator_share: float  # of the CPU time of all processes while rounds were played
+    agent_memory: int  # resident bytes of the largest agent
+    coordinator_share: float  # of the CPU time of all processes
 
 
 def measure_usage(parent: int, out: Path) -> Usage:
-    """Two readings, once rounds are being played. (Reading costs CPU time: such a run is not timed.)"""
+    """Between two readings while rounds run. (Reading takes CPU time, so this run is not timed.)"""
     traffic_log = out / "bytes.csv"
     while not traffic_log.exists() or traffic_log.stat().st_size < 1000:
         time.sleep(0.05)
@@ -70,48 +61,42 @@ def measure_usage(parent: int, out: Path) -> Usage:
     return Usage(memory, grown["coordinator"] / sum(grown.values()))
 
 
-def yardstick() -> None:
+def measure_speed() -> None:
     print(
-        "Six agents, the paper's graph, d = 10: bare XPUB/SUB + msgpack, and CPGT (2-bit quantizer, noise)"
+        "Six agents, the paper's graph, d = 10: "
+        "bare XPUB/SUB + msgpack, and CPGT (2-bit quantizer, noise)"
     )
-    print(
-        "  compiled core"
-        if COMPILED
-        else "  NO compiled core: it was installed without a C compiler"
-    )
+    print("  compiled core" if COMPILED else "  NO compiled core: installed without a C compiler")
     ratios = []
     for i in range(REPEATS):
         before, ours, after = (
-            measure(5000),
+            lockstep_speed(5000),
             run("rounds=6000")[0],
-            measure(5000),
+            lockstep_speed(5000),
         )
         bare = (before + after) / 2
         ratios.append(ours / bare)
-        print(
-            f"  {i + 1}: bare {bare:6.0f} rounds/s   cpgt {ours:6.0f} rounds/s   ratio {ratios[-1]:.3f}"
-        )
+        speeds = f"bare {bare:6.0f} rounds/s   cpgt {ours:6.0f} rounds/s"
+        print(f"  {i + 1}: {speeds}   ratio {ratios[-1]:.3f}")
     middle, low, high = statistics.median(ratios), min(ratios), max(ratios)
     print(f"  ratio, median of {REPEATS}: {middle:.3f} (lowest {low:.3f}, highest {high:.3f})")
-    _, usage = run("rounds=20000", watch=True)  # they last longer than the readings take
+    _, usage = run("rounds=20000", watch=True)  # enough rounds for both readings
     assert usage
     print(f"  largest agent: {usage.agent_memory / 1e6:.0f} MB resident")
     print(f"  coordinator: {usage.coordinator_share:.1%} of the CPU time of all processes")
 
 
-def dimensions() -> None:
+def measure_dimensions() -> None:
     print("Six agents, the paper's graph, growing d (f_i and gamma scaled so that it converges)")
     for dimension, rounds in ((10, 4000), (1_000, 2000), (100_000, 60)):
-        tame = (
-            f"objective.scale={10 / dimension / 36}",
-            f"algorithm.gamma={min(0.2, 2 / dimension)}",
-        )
+        scale, gamma = 10 / dimension / 36, min(0.2, 2 / dimension)
+        tame = (f"objective.scale={scale}", f"algorithm.gamma={gamma}")
         data = (f"synthetic.dimension={dimension}", "synthetic.rows=6")
         speed = run(f"rounds={rounds}", "window=20", *tame, *data)[0]
         print(f"  d = {dimension:7,}: {speed:8.1f} rounds/s")
 
 
-def sizes() -> None:
+def measure_rings() -> None:
     print("A ring of growing size, d = 10: time per agent-round should stay flat")
     first = None
     for agents, rounds in ((6, 8000), (24, 2000), (48, 1000)):
@@ -123,10 +108,10 @@ def sizes() -> None:
 
 
 if __name__ == "__main__":
-    yardstick()
-    dimensions()
-    sizes()
-    curve()
-    encoding()
-    folding()
-    star()
+    measure_speed()
+    measure_dimensions()
+    measure_rings()
+    measure_curve()
+    measure_encoding()
+    measure_folding()
+    measure_star()

@@ -1,4 +1,4 @@
-"""What the codec costs, as ratios in one run: encoding against quantizing, folding against what is there."""
+"""The cost of the codec: encoding relative to quantizing, folding per non-zero entry."""
 
 from __future__ import annotations
 
@@ -16,13 +16,11 @@ from cpgt.wire.payloads import decode, encode
 from cpgt.wire.vectors import Quantized
 
 CHANNELS = 2
-MIXING = np.array(
-    [[0.2], [0.0]]
-)  # how a neighbour's message enters: into the pull, not into the reference
+MIXING = np.array([[0.2], [0.0]])  # a neighbour's message changes the pull, not the reference
 
 
 def seconds(action: Callable[[], object], least: float = 0.3) -> float:
-    """The best of several, over at least so many seconds: others on this machine only ever make it slower."""
+    """The fastest of the calls in `least` seconds: other processes can only slow a call down."""
     found: list[float] = []
     begin = time.perf_counter()
     while not found or time.perf_counter() - begin < least:
@@ -32,12 +30,11 @@ def seconds(action: Callable[[], object], least: float = 0.3) -> float:
     return min(found)
 
 
-def encoding() -> None:
+def measure_encoding() -> None:
+    print("Quantizing (dither and rounding), encoding, and decoding with folding, both channels")
     print(
-        "Quantizing (drawing the dither, and rounding), encoding, and decoding with folding, both channels"
-    )
-    print(
-        "         d  bits   quantize   (rounding)   encode   encode/quantize   decode+fold   non-zero   bytes"
+        "         d  bits   quantize   (rounding)   encode   encode/quantize"
+        "   decode+fold   non-zero   bytes"
     )
     keep_memory()
     rng, randomness = np.random.default_rng(1), Randomness(fresh_secret())
@@ -61,11 +58,11 @@ def _encoding_row(v: Floats, bits: int, totals: Floats, draw: Callable[[], Float
     quantizing = seconds(lambda: quantizer.compress(v, draw()))
     encoding = seconds(lambda: encode(message))
     folding = seconds(partial(_decode_and_fold, payload, totals))
-    there = np.count_nonzero(message.levels)
+    nonzero = np.count_nonzero(message.levels)
     print(
         f"{v.shape[-1]:10,}  {bits:4}  {quantizing * 1e6:6,.0f} us  ({rounding * 1e6:6,.0f} us)"
         f"  {encoding * 1e6:6,.0f} us  {encoding / quantizing:14.2f}  {folding * 1e6:9,.0f} us"
-        f"  {there:9,}  {len(payload):7,}"
+        f"  {nonzero:9,}  {len(payload):7,}"
     )
 
 
@@ -74,19 +71,16 @@ def _decode_and_fold(payload: bytes, totals: Floats) -> None:
     decode([payload], channels, dimension).fold(totals, MIXING)
 
 
-def folding() -> None:
-    print(
-        "Decoding and folding a neighbour's message at d = 1,000,000: time follows what is not zero"
-    )
+def measure_folding() -> None:
+    print("Decoding and folding a message at d = 1,000,000: time per non-zero entry")
     dimension, first = 1_000_000, None
     totals = np.zeros((2, 1, dimension))
     rng = np.random.default_rng(1)
-    for there in (1_000, 10_000, 50_000):
+    for nonzero in (1_000, 10_000, 50_000):
         levels = np.zeros((1, dimension))
-        levels[0, rng.choice(dimension, there, replace=False)] = rng.choice([-1.0, 1.0], there)
+        levels[0, rng.choice(dimension, nonzero, replace=False)] = rng.choice([-1.0, 1.0], nonzero)
         payload = encode(Quantized(2, np.ones((1, 1), np.float32), levels))
-        each = seconds(partial(_decode_and_fold, payload, totals)) / there
+        each = seconds(partial(_decode_and_fold, payload, totals)) / nonzero
         first = first or each
-        print(
-            f"  {there:7,} of {dimension:,} non-zero: {each * 1e9:5.0f} ns a non-zero  x {each / first:.2f}"
-        )
+        line = f"  {nonzero:7,} of {dimension:,} non-zero: {each * 1e9:5.0f} ns a non-zero"
+        print(f"{line}  x {each / first:.2f}")

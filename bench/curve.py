@@ -1,4 +1,4 @@
-"""What keys cost: the paper's network by hand on this machine, plain and with CURVE on every socket."""
+"""The cost of encryption: the paper's network on this machine, plain and with CURVE."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ CPGT = (sys.executable, "-m", "cpgt")
 AGENTS, REPEATS, ROUNDS = range(1, 7), 5, 4000
 
 
-def curve() -> None:
-    print("The same network by hand, plain and with CURVE on every socket")
+def measure_curve() -> None:
+    print("The same network with agents started one by one, plain and with CURVE on every socket")
     ratios = []
     with tempfile.TemporaryDirectory() as folder:
         for command in ("data", "keys all"):
@@ -61,12 +61,15 @@ def _run(folder: Path, name: str, *, keys: bool) -> Summary:
     endpoint = next(line.split()[-1] for line in coordinator.stderr if "listening on" in line)
     agents = [
         subprocess.Popen(
-            [*CPGT, "agent", str(agent), "--coordinator", endpoint, "--network", network, *key(agent),
-             "--data", str(folder / str(agent) / "data.npz"), "--out", str(out / "agents" / str(agent))],
+            [
+                *(*CPGT, "agent", str(agent), "--coordinator", endpoint, "--network", network),
+                *(*key(agent), "--data", str(folder / str(agent) / "data.npz")),
+                *("--out", str(out / "agents" / str(agent))),
+            ],
             stderr=subprocess.DEVNULL,
         )
         for agent in AGENTS
-    ]  # fmt: skip
+    ]
     coordinator.communicate()
     if coordinator.returncode or any(agent.wait() for agent in agents):
         raise SystemExit(f"the run failed: {out}")
@@ -76,4 +79,4 @@ def _run(folder: Path, name: str, *, keys: bool) -> Summary:
 
 
 if __name__ == "__main__":
-    curve()
+    measure_curve()

@@ -1,6 +1,7 @@
-"""The yardstick: six processes on the paper's graph in lock-step, bare XPUB/SUB and msgpack, no mathematics.
+"""The reference for speed: six processes on the paper's graph exchange messages in lock-step.
 
-Run as a process: `python -m bench.lockstep AGENT ROUNDS` with the ports on standard input.
+They use bare XPUB/SUB and msgpack, without mathematics. `python -m bench.lockstep AGENT ROUNDS` is
+one of the processes; it reads the ports of its neighbours from standard input.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import zmq
 
 from cpgt.topologies import build_graph
 
-PAYLOAD = bytes(16)  # as long as CPGT's own with the 2-bit quantizer at d = 10
+PAYLOAD = bytes(16)  # as long as a payload of CPGT with the 2-bit quantizer at d = 10
 
 
 def main(agent: int, rounds: int) -> None:
@@ -39,21 +40,22 @@ def main(agent: int, rounds: int) -> None:
 def _rounds(
     agent: int, rounds: int, degree: int, out: zmq.Socket[bytes], into: zmq.Socket[bytes]
 ) -> float:
-    begin, early = time.perf_counter(), 0
+    begin = time.perf_counter()
+    early = 0  # messages of the next round: a neighbour can be one round ahead
     for k in range(rounds):
         out.send(msgpack.packb((agent, k, PAYLOAD)))
-        here, early = early, 0
-        while here < degree:
+        received, early = early, 0
+        while received < degree:
             _, sent, _ = msgpack.unpackb(into.recv())
             if sent == k:
-                here += 1
+                received += 1
             else:
                 early += 1
     return time.perf_counter() - begin
 
 
-def measure(rounds: int) -> float:
-    """Rounds per second of the bare loop."""
+def lockstep_speed(rounds: int) -> float:
+    """Rounds per second."""
     graph = build_graph("paper")
     agents = range(1, graph.agents + 1)
     processes = {
@@ -66,27 +68,27 @@ def measure(rounds: int) -> float:
         for agent in agents
     }
 
-    def hear(agent: int) -> str:
+    def read(agent: int) -> str:
         pipe = processes[agent].stdout
         assert pipe
         return pipe.readline()
 
-    def tell(agent: int, line: str) -> None:
+    def write(agent: int, line: str) -> None:
         pipe = processes[agent].stdin
         assert pipe
         pipe.write(line + "\n")
         pipe.flush()
 
-    ports = {agent: int(hear(agent)) for agent in agents}
+    ports = {agent: int(read(agent)) for agent in agents}
     for agent in agents:
-        tell(agent, json.dumps([ports[peer] for peer in graph.neighbours(agent)]))
+        write(agent, json.dumps([ports[peer] for peer in graph.neighbours(agent)]))
     for agent in agents:
-        hear(agent)
+        read(agent)
     for agent in agents:
-        tell(agent, "go")
-    seconds = max(float(hear(agent)) for agent in agents)
+        write(agent, "go")
+    seconds = max(float(read(agent)) for agent in agents)
     for agent, process in processes.items():
-        tell(agent, "leave")
+        write(agent, "leave")
         process.communicate()
     return rounds / seconds
 

@@ -1,7 +1,7 @@
-"""Sizes of payloads against the entropy of what they hold: python -m bench.sizes
+"""Sizes of payloads relative to the entropy of their content: python -m bench.sizes
 
-Entropy is that of the levels as they are counted in the vector: what a coder takes that knows the frequencies
-before, and sees nothing in the order. Both channels travel in one payload; sizes here are per channel.
+The entropy is that of the empirical distribution of the levels: the size for a coder that knows the
+frequencies and ignores the order. Both channels share one payload; sizes here are per channel.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def subset_bits(universe: int, number: int) -> float:
 
 
 def quantized_sizes(kind: str, d: int, bits: int, seed: int = 1) -> tuple[float, float]:
-    """Bytes a channel, in a payload of two such: of the entropy, and really (with its scale)."""
+    """Bytes per channel, in a payload of two: the entropy, and the size (with the scale)."""
     rng = np.random.default_rng(seed)
     v = np.stack([KINDS[kind](rng, d) for _ in range(2)])
     message = Quantizer(bits).compress(v, rng.random(v.shape))
@@ -65,11 +65,10 @@ def quantized_sizes(kind: str, d: int, bits: int, seed: int = 1) -> tuple[float,
 
 
 def top_sizes(d: int, k: int, values: Any, seed: int = 1) -> tuple[float, float]:
-    """Bytes a channel, in a payload of two: of positions and values at the least, and really."""
+    """Bytes per channel, in a payload of two: the minimum for positions and values; the size."""
     v = np.random.default_rng(seed).standard_normal((2, d))
-    return (subset_bits(d, k) + k * VALUE_BITS[values]) / 8, len(
-        encode(TopK(k, values).compress(v, v))
-    ) / 2
+    payload = encode(TopK(k, values).compress(v, v))
+    return (subset_bits(d, k) + k * VALUE_BITS[values]) / 8, len(payload) / 2
 
 
 def main() -> None:
@@ -78,18 +77,18 @@ def main() -> None:
         for kind in KINDS:
             for bits in (2, 4, 8):
                 least, sent = quantized_sizes(kind, d, bits)
-                print(
-                    f"{kind:18} {d:7} {bits:3} {least:11.1f} {sent:10.1f} {_over(least, sent):>8}"
-                )
+                over = _overhead(least, sent)
+                print(f"{kind:18} {d:7} {bits:3} {least:11.1f} {sent:10.1f} {over:>8}")
     print(f"\n{'top-k, values':18} {'d':>7} {'k':>5} {'least, B':>9} {'sent, B':>10} {'over':>8}")
     for d in DIMENSIONS:
         k = max(2, d // 100)
         for values in VALUE_BITS:
             least, sent = top_sizes(d, k, values)
-            print(f"{values:18} {d:7} {k:5} {least:9.1f} {sent:10.1f} {_over(least, sent):>8}")
+            over = _overhead(least, sent)
+            print(f"{values:18} {d:7} {k:5} {least:9.1f} {sent:10.1f} {over:>8}")
 
 
-def _over(least: float, sent: float) -> str:
+def _overhead(least: float, sent: float) -> str:
     return f"{100 * (sent / least - 1):.1f} %" if least else "-"
 
 

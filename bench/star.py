@@ -1,4 +1,4 @@
-"""A star of 24 agents at d = 1,000,000: an agent's memory does not grow with the number of its neighbours."""
+"""Memory in a star of 24 agents at d = 1,000,000: that of the hub, relative to that of a leaf."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ objective = { kind = "idle", dimension = 1_000_000 }
 """
 
 
-def star() -> None:
+def measure_star() -> None:
     print("A star of 24 agents, d = 1,000,000, 2-bit quantizer and noise: peak memory")
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "star.toml"
@@ -32,14 +32,13 @@ def star() -> None:
         with subprocess.Popen([*command, "--out", str(Path(folder) / "run")]) as process:
             peaks = _watch(process)
     hub, leaves = peaks.pop("1"), peaks.values()
-    print(
-        f"  hub, 23 neighbours: {hub / 1e6:,.0f} MB; leaves, 1 neighbour: up to {max(leaves) / 1e6:,.0f} MB"
-    )
+    print(f"  hub, 23 neighbours: {hub / 1e6:,.0f} MB")
+    print(f"  leaves, 1 neighbour: up to {max(leaves) / 1e6:,.0f} MB")
     print(f"  hub / largest leaf: {hub / max(leaves):.2f}")
 
 
 def _watch(process: subprocess.Popen[bytes]) -> dict[str, int]:
-    """The highest resident memory of each agent, as the kernel keeps it, by its number."""
+    """The peak resident memory of each agent, from the kernel, by the agent's number."""
     peaks: dict[str, int] = {}
     while process.poll() is None:
         for child in psutil.Process(process.pid).children(recursive=True):
@@ -48,7 +47,7 @@ def _watch(process: subprocess.Popen[bytes]) -> dict[str, int]:
                 if words[:1] == ["agent"]:
                     peaks[words[1]] = max(peaks.get(words[1], 0), _peak(child.pid))
             except (psutil.Error, OSError):
-                continue  # it has just ended
+                continue  # the process has just ended
         time.sleep(0.2)
     if process.returncode:
         raise SystemExit("the star failed")

@@ -38,7 +38,7 @@ def slurm(
 
     Options after -- are passed to sbatch. All nodes must share the folder of the results.
     """
-    from cpgt.deployment.slurm import require_slurm, submit, write_job
+    from cpgt.deployment.slurm import require_slurm, submit_job, write_job
     from cpgt.runs.experiment import Experiment
 
     if not dry_run:
@@ -52,7 +52,7 @@ def slurm(
     if dry_run:
         click.echo(f"written, not submitted: {script}")
         return
-    job = submit(script, sbatch)
+    job = submit_job(script, sbatch)
     click.echo(f"job {job} submitted; results and log: {folder}")
     if wait:
         _wait(job, model, folder, experiment)

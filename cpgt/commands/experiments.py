@@ -65,8 +65,8 @@ def compare(
     """Run NETWORK with several algorithms, every agent a process: residual against rounds, bytes, time."""
     from rich.console import Console
 
-    from cpgt.studies.comparison.compare import compare as make
-    from cpgt.studies.comparison.report import Question
+    from cpgt.studies.comparison.compare import compare_algorithms
+    from cpgt.studies.comparison.comparison_report import ComparisonSettings
     from cpgt.studies.comparison.variants import read_algorithms, split_overrides, variant
 
     options.require("matplotlib")  # before the work: figures are drawn at its end
@@ -76,7 +76,8 @@ def compare(
     variants = {kind: variant(model, kind, own[kind]) for kind in kinds}
     search = options.own_code(network, model)
     folder = options.new_folder(out, f"compare-{model.name}")
-    make(variants, Question(target, seed, tune, search), folder, Console(quiet=quiet))
+    settings = ComparisonSettings(target, seed, tune, search)
+    compare_algorithms(variants, settings, folder, Console(quiet=quiet))
     click.echo(f"files: {folder}")
 
 
@@ -91,13 +92,12 @@ def reproduce(out: Path | None, trials: int, seed: int, quiet: bool) -> None:
     """Reproduce the paper's figures and tables with their data, and check them."""
     from rich.console import Console
 
-    from cpgt.studies.paper.reproduce import reproduce as make
+    from cpgt.studies.paper.reproduce import reproduce_paper
 
     options.require("matplotlib")  # before the work: figures are drawn at its end
     folder = options.new_folder(out, "reproduce")
-    failed = [
-        check for check in make(folder, trials, seed, Console(quiet=quiet)) if not check.passed
-    ]
+    checks = reproduce_paper(folder, trials, seed, Console(quiet=quiet))
+    failed = [check for check in checks if not check.passed]
     click.echo(f"files: {folder}")
     for check in failed:
         click.echo(f"Error: does not hold: {check.name}: {check.detail}", err=True)

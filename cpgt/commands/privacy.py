@@ -49,14 +49,13 @@ def plan(
 
     Needs the data, or similar data; nothing is sent. With --out, writes plan.json and a figure of
     the frontier."""
-    import json
-
     from rich.console import Console
 
     from cpgt.configuration.data import build_objectives
-    from cpgt.theory.adjacency import AdjacencyClaim
+    from cpgt.results.formatting import write_json
+    from cpgt.theory.adjacency import adjacency_claims
     from cpgt.theory.planning.plan import make_plan
-    from cpgt.theory.planning.report import draw, show
+    from cpgt.theory.planning.plan_report import draw_frontier, show_plan
 
     if out:
         options.require("matplotlib")  # before the work: the figure is drawn at its end
@@ -69,17 +68,15 @@ def plan(
             f"{write} exists: choose another --write, nothing is overwritten"
         )
     folder = options.new_folder(out, model.name) if out else None
-    claim = AdjacencyClaim.of(model, delta, adjacency, smoothness)
-    found, planned = make_plan(model, build_objectives(model, {}), claim, epsilon)
-    show(found, Console())
+    claims = adjacency_claims(model, delta, adjacency, smoothness)
+    found, planned = make_plan(model, build_objectives(model, {}), claims, epsilon)
+    show_plan(found, Console())
     if write:
         write.write_text(planned.to_toml(), encoding="utf-8")
     if folder:
-        (folder / "plan.json").write_text(
-            json.dumps(found.as_dict(), indent=2) + "\n", encoding="utf-8"
-        )
+        write_json(folder / "plan.json", found)
         if found.frontier:
-            draw(found, folder)
+            draw_frontier(found, folder)
 
 
 @click.command()
@@ -108,23 +105,21 @@ def audit(
 
     Runs two adjacent problems many times in this process. Exits with 1 if more is revealed than is
     claimed. With --out, writes audit.json."""
-    import json
-
     from rich.console import Console
 
     from cpgt.configuration.data import build_objectives
-    from cpgt.theory.adjacency import AdjacencyClaim
-    from cpgt.theory.auditing import audit as auditing
+    from cpgt.results.formatting import write_json
+    from cpgt.theory.adjacency import adjacency_claims
+    from cpgt.theory.auditing.audit import AuditSettings, run_audit
+    from cpgt.theory.auditing.audit_report import show_audit
 
     model = options.load(network, overrides, rounds)
     options.own_code(network, model)
     folder = options.new_folder(out, model.name) if out else None
-    claim = AdjacencyClaim.of(model, delta, adjacency, smoothness)
-    settings = auditing.Settings(trials, seed, confidence, target)
-    found = auditing.audit(model, build_objectives(model, {}), claim, settings)
-    auditing.show(found, Console())
+    claims = adjacency_claims(model, delta, adjacency, smoothness)
+    settings = AuditSettings(trials, seed, confidence, target)
+    found = run_audit(model, build_objectives(model, {}), claims, settings)
+    show_audit(found, Console())
     if folder:
-        (folder / "audit.json").write_text(
-            json.dumps(found.as_dict(), indent=2) + "\n", encoding="utf-8"
-        )
+        write_json(folder / "audit.json", found.as_dict())
     sys.exit(1 if found.violated else 0)

@@ -1,1 +1,1 @@
-"""Running on other machines: keys, Slurm, Kubernetes."""
+"""Runs on other machines: keys, Slurm, Kubernetes."""

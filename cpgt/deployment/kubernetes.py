@@ -1,10 +1,11 @@
 """A network as manifests for Kubernetes (1.25 and later): ConfigMap, headless Service, Indexed Job.
 
-Pod 0 of the Job coordinates, pod i is agent i. All pods of a Job share one template, which cannot name
-another Secret for each; but a mount can name a folder of a volume by the pod's index (subPathExpr). So each
-container sees its own key and data, and no others. Whoever may read Secrets in the namespace, or is root on a
-node, sees them all: the cluster has one owner, whom all parties trust. Parties who do not want to trust one
-have machines of their own.
+Pod 0 of the Job is the coordinator, pod i is agent i. All pods of a Job share one template, which
+cannot name a different Secret for each pod. But a mount can select a folder of a volume by the
+pod's index (subPathExpr). So each container sees its own key and data, and no others.
+
+Users who may read Secrets in the namespace, and root on a node, see all keys. All parties must
+trust the owner of the cluster. Parties that do not should use their own machines.
 """
 
 from __future__ import annotations
@@ -24,35 +25,34 @@ from cpgt.deployment.keyring import COORDINATOR, key_file
 
 Manifest: TypeAlias = dict[str, Any]
 
-LONGEST_NAME = 50  # of 63 characters, the rest is for what is appended
+MAX_NAME = 50  # Kubernetes allows 63 characters; "-keys" and "-INDEX" are appended
 COORDINATOR_PORT, AGENT_PORT = 5555, 6000
-USER = 1000  # of the image
-START_SECONDS = 600  # an image may have to be pulled first
+USER = 1000  # the user ID of the image
+START_SECONDS = 600  # a node may have to pull the image first
 INDEX = "JOB_COMPLETION_INDEX"
 
 
 @dataclass(frozen=True)
 class Cluster:
-    """What a cluster has that the network file does not know of."""
+    """Properties of the cluster, which are not in the network file."""
 
     image: str
-    data_claim: str | None = None  # a PersistentVolumeClaim with a folder for each agent
-    results_claim: str | None = None  # one that many nodes may write to
+    data_claim: str | None = None  # PersistentVolumeClaim with a folder for each agent
+    results_claim: str | None = None  # PersistentVolumeClaim that many nodes can write to
 
 
 def manifests(network: Network, cluster: Cluster) -> list[Manifest]:
     if network.keys is None:
         raise NetworkError(
-            "keys: the network lists none; 'cpgt keys all NETWORK --out FOLDER' makes them"
+            "keys: the network file has none; 'cpgt keys all NETWORK --out FOLDER' makes them"
         )
     if network.data is not None and cluster.data_claim is None:
         raise NetworkError(
-            "data: name the claim that holds it, in folders 1, 2, ..., with --data-claim"
+            "data: give the claim that holds the data in folders 1, 2, ... with --data-claim"
         )
     name = name_of(network)
-    public = network.model_copy(
-        update={"data": None}
-    )  # where files are on this machine is nobody's business
+    # The paths of data files on this machine do not belong into a public object.
+    public = network.model_copy(update={"data": None})
     return [
         _object("v1", "ConfigMap", name, data={"network.toml": public.to_toml()}),
         _object("v1", "Service", name, spec=_service(name)),
@@ -61,30 +61,32 @@ def manifests(network: Network, cluster: Cluster) -> list[Manifest]:
 
 
 def to_yaml(documents: list[Manifest], network: Network, keys: Path) -> str:
-    """With what has to be there before: secret keys are in no manifest."""
+    """The manifests, after a comment with the command that creates the Secret.
+
+    Private keys are in no manifest."""
     secret, agents = _secret_name(name_of(network)), len(network.agents)
-    return f"""# Pod 0 coordinates, pod i is agent i. The secret keys come first, and from their files:
-#   kubectl create secret generic {secret} --from-file={COORDINATOR}={key_file(keys, COORDINATOR)} \\
+    coordinator_key = key_file(keys, COORDINATOR)
+    return f"""# Pod 0 is the coordinator, pod i is agent i. Create the Secret from the key files:
+#   kubectl create secret generic {secret} --from-file={COORDINATOR}={coordinator_key} \\
 #     $(for i in $(seq {agents}); do echo --from-file=agent-$i={key_file(keys, "$i")}; done)
 """ + yaml.dump_all(documents, Dumper=_Readable, sort_keys=False, allow_unicode=True, width=110)
 
 
 class _Readable(yaml.SafeDumper):
-    """Texts of several lines as they are."""
+    """Writes texts of several lines as blocks."""
 
 
-def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
-    return dumper.represent_scalar(
-        "tag:yaml.org,2002:str", text, style="|" if "\n" in text else None
-    )
+def _represent_text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+    style = "|" if "\n" in text else None
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
 
 
-_Readable.add_representer(str, _text)
+_Readable.add_representer(str, _represent_text)
 
 
 def name_of(network: Network) -> str:
-    """A name for objects and hosts: small letters, digits and hyphens, a letter first."""
-    name = re.sub(r"[^a-z0-9]+", "-", network.name.lower())[:LONGEST_NAME].strip("-")
+    """A name for objects and hosts: lower-case letters, digits and hyphens, a letter first."""
+    name = re.sub(r"[^a-z0-9]+", "-", network.name.lower())[:MAX_NAME].strip("-")
     return name if name[:1].isalpha() else f"cpgt-{name}".rstrip("-")
 
 
@@ -102,7 +104,9 @@ def _object(version: str, kind: str, name: str, **content: Any) -> Manifest:
 
 
 def _service(name: str) -> Manifest:
-    """Gives pod i the name NAME-i.NAME; also before it is ready, for then it looks for the others."""
+    """Gives pod i the host name NAME-i.NAME.
+
+    Pods connect to each other before they are ready, so unready pods have addresses too."""
     return {
         "clusterIP": "None",
         "publishNotReadyAddresses": True,
@@ -120,7 +124,7 @@ def _job(name: str, network: Network, cluster: Cluster) -> Manifest:
         "completions": pods,
         "parallelism": pods,
         "completionMode": "Indexed",
-        "backoffLimit": 0,  # an agent cannot come back into a run: one that fails ends it
+        "backoffLimit": 0,  # a restarted agent cannot rejoin a run, so one failure ends the run
         "template": {"metadata": {"labels": _labels(name)}, "spec": _pod(name, network, cluster)},
     }
 
@@ -161,11 +165,8 @@ def _container(name: str, network: Network, cluster: Cluster) -> Manifest:
     ]
     if network.data is not None:
         mounts.append({"name": "data", "mountPath": "/data", "readOnly": True, **own})
-    index = {
-        "fieldRef": {
-            "fieldPath": "metadata.annotations['batch.kubernetes.io/job-completion-index']"
-        }
-    }
+    annotation = "metadata.annotations['batch.kubernetes.io/job-completion-index']"
+    index = {"fieldRef": {"fieldPath": annotation}}
     return {
         "name": "cpgt",
         "image": cluster.image,
@@ -194,9 +195,9 @@ def _volumes(name: str, network: Network, cluster: Cluster) -> list[Manifest]:
         {"name": "private", "emptyDir": {"medium": "Memory", "sizeLimit": "256Mi"}},
         {"name": "results", **_claim(cluster.results_claim)},
     ]
-    return volumes + (
-        [{"name": "data", **_claim(cluster.data_claim)}] if network.data is not None else []
-    )
+    if network.data is not None:
+        volumes.append({"name": "data", **_claim(cluster.data_claim)})
+    return volumes
 
 
 def _claim(name: str | None) -> Manifest:
@@ -204,7 +205,7 @@ def _claim(name: str | None) -> Manifest:
 
 
 def script(name: str, network: Network) -> str:
-    """What a container does: the commands that one would type on separate machines."""
+    """The commands of a container: the same as on separate machines."""
     both = ["--key /private/private.key", "--out /results"]
     coordinator = [
         "cpgt coordinator /network/network.toml",
@@ -220,17 +221,17 @@ def script(name: str, network: Network) -> str:
     data = _data(network)
     agent += [f"--data {data}"] if data else []
     return f"""set -e
-install -m 600 /keys/private.key /private/private.key  # as mounted, its group could read it
+install -m 600 /keys/private.key /private/private.key  # the mounted file is readable by its group
 if [ "${INDEX}" = 0 ]; then
-  exec {_joined([*coordinator, *both])}
+  exec {_continued([*coordinator, *both])}
 fi
 {"cpgt data /network/network.toml --out /private" if network.synthetic else ""}
-exec {_joined([*agent, *both])}
+exec {_continued([*agent, *both])}
 """
 
 
 def _data(network: Network) -> str | None:
-    """Where an agent's container finds its data, as a word for the shell."""
+    """The path of the data in an agent's container, quoted for the shell."""
     if network.synthetic:
         return f'/private/"${INDEX}"/data.npz'
     if network.data is None:
@@ -238,5 +239,6 @@ def _data(network: Network) -> str | None:
     return "/data/" + f'"${INDEX}"'.join(map(shlex.quote, Path(network.data).name.split("{id}")))
 
 
-def _joined(parts: list[str]) -> str:
+def _continued(parts: list[str]) -> str:
+    """One command over several lines."""
     return " \\\n    ".join(parts)

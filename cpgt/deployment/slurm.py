@@ -1,5 +1,6 @@
-"""A network as one Slurm job: task 0 coordinates, task i is agent i, and a file system that all nodes share
-holds the run's folder, as it holds the Python that runs it."""
+"""A network as one Slurm job: task 0 is the coordinator, task i is agent i.
+
+The folder of the run and the Python that runs it are on a file system that all nodes share."""
 
 from __future__ import annotations
 
@@ -20,25 +21,26 @@ from cpgt.runs.experiment import Experiment
 from cpgt.runs.launch import CPGT, agent_commands
 
 SCRIPT, LOG = "job.sh", "job.log"
-# what caused the end of a job: the first such line of its log; what the others say follows from it
+# The first such line of a job's log is the cause of its end. Later ones are consequences.
 CAUSE = re.compile(r"(?:srun: error: (?=.*task)|(?=\d+: Error: (?!interrupted|stopped by)))(.+)")
 
 
 UNDER_WAY = (
-    "PENDING", "CONFIGURING", "RUNNING", "COMPLETING", "SUSPENDED", "STOPPED", "STAGE_OUT", "SIGNALING",
-    "RESIZING", "REQUEUED", "REQUEUE_FED", "REQUEUE_HOLD", "RESV_DEL_HOLD", "SPECIAL_EXIT",
+    "PENDING", "CONFIGURING", "RUNNING", "COMPLETING", "SUSPENDED", "STOPPED", "STAGE_OUT",
+    "SIGNALING", "RESIZING", "REQUEUED", "REQUEUE_FED", "REQUEUE_HOLD", "RESV_DEL_HOLD",
+    "SPECIAL_EXIT",
 )  # fmt: skip
 POLL_SECONDS = 1.0
-LOST_SECONDS = 60.0
+LOST_SECONDS = 60.0  # without an answer from the controller
 
 
-class Ended(NamedTuple):
+class JobEnd(NamedTuple):
     state: str
     exit_code: int
 
 
 def write_job(network: Network, folder: Path, experiment: Experiment, search: Path) -> Path:
-    """Everything that the job needs, into the run's folder: new keys, commands, the script to submit."""
+    """Write new keys, the commands and the job script to the folder of the run."""
     file, keys = folder / "network.toml", folder / "keys"
     network = make_keys(network, keys)
     file.write_text(network.to_toml(), encoding="utf-8")
@@ -57,7 +59,7 @@ def write_job(network: Network, folder: Path, experiment: Experiment, search: Pa
 def _script(network: Network, folder: Path, search: Path) -> str:
     tasks = len(network.agents) + 1
     name = re.sub(r"[^\w.-]+", "-", network.name)
-    log = str(folder / LOG).replace("%", "%%")  # a % would begin a pattern
+    log = str(folder / LOG).replace("%", "%%")  # Slurm expands patterns such as %j
     task = shlex.join([*CPGT, "submit", "slurm-task", str(folder)])
     return f"""#!/bin/bash
 #SBATCH --job-name={name}
@@ -66,45 +68,43 @@ def _script(network: Network, folder: Path, search: Path) -> str:
 #SBATCH --no-requeue
 #SBATCH --chdir={shlex.quote(str(search))}
 #SBATCH --output={shlex.quote(log)}
-# Task 0 is the coordinator, task i is agent i; the file "tasks" has their commands. Options given to sbatch
-# replace those above. A run is never started twice in one folder, so the job is not queued again.
+# Task 0 is the coordinator, task i is agent i; the file "tasks" has their commands. Options given
+# to sbatch override those above. A folder holds one run only, so the job must not be requeued.
 export SRUN_CPUS_PER_TASK="${{SLURM_CPUS_PER_TASK:-1}}"
 for library in OPENBLAS OMP MKL; do
     export "${{library}}_NUM_THREADS=$SRUN_CPUS_PER_TASK"
 done
-# one task that fails ends all: they are asked to (SIGTERM), and keep what was measured
+# If one task fails, srun stops the others with SIGTERM, and they keep their results.
 exec srun --ntasks={tasks} --label --kill-on-bad-exit=1 --mpi=none \\
     {task}
 """
 
 
-def submit(script: Path, options: Sequence[str]) -> str:
-    """Hand the script to sbatch; the number of the job."""
+def submit_job(script: Path, options: Sequence[str]) -> str:
+    """Submit the script with sbatch. Returns the job ID."""
     done = _call("sbatch", "--parsable", *options, str(script))
     if done.returncode:
         raise RunError(
-            f"{_one_line(done.stderr)}; nothing runs; to try again: sbatch ... {script}", 1
+            f"{_one_line(done.stderr)}; nothing was started; to try again: sbatch ... {script}", 1
         )
-    return done.stdout.strip().partition(";")[0]  # what follows is the name of the cluster
+    return done.stdout.strip().partition(";")[0]  # the output is "ID" or "ID;CLUSTER"
 
 
-def wait_for_end(job: str) -> Ended:
-    """Asks the controller, more often than `sbatch --wait` does, which may look away for half a minute."""
+def wait_for_end(job: str) -> JobEnd:
+    """Polls the controller. (`sbatch --wait` polls too, but up to half a minute apart.)"""
     deadline = time.monotonic() + LOST_SECONDS
     while True:
-        said = _call("scontrol", "show", "job", "--oneliner", job)
-        found = re.search(r" JobState=(\w+) .* ExitCode=(\d+):(\d+) ", said.stdout)
+        answer = _call("scontrol", "show", "job", "--oneliner", job)
+        found = re.search(r" JobState=(\w+) .* ExitCode=(\d+):(\d+) ", answer.stdout)
         if found:
             deadline = time.monotonic() + LOST_SECONDS
-            if found[1] not in UNDER_WAY:
-                code, number = int(found[2]), int(found[3])
-                return Ended(
-                    found[1], code or (128 + number if number else int(found[1] != "COMPLETED"))
-                )
+            state, code, signal = found[1], int(found[2]), int(found[3])
+            if state not in UNDER_WAY:
+                without_code = 128 + signal if signal else int(state != "COMPLETED")
+                return JobEnd(state, code or without_code)
         elif time.monotonic() > deadline:
-            raise RunError(
-                f"job {job} is out of sight for {LOST_SECONDS:g} s: {_one_line(said.stderr)}", 1
-            )
+            reason = _one_line(answer.stderr)
+            raise RunError(f"job {job} was not found for {LOST_SECONDS:g} s: {reason}", 1)
         time.sleep(POLL_SECONDS)
 
 
@@ -112,8 +112,8 @@ def require_slurm() -> None:
     for command in ("sbatch", "scontrol"):
         if shutil.which(command) is None:
             raise RunError(
-                f"the command {command} is not found: submit from a machine of a Slurm cluster, "
-                "or write the job with --dry-run",
+                f"the command {command} was not found: submit from a machine of a Slurm cluster, "
+                "or only write the job with --dry-run",
                 1,
             )
 
@@ -123,15 +123,15 @@ def _call(*command: str) -> subprocess.CompletedProcess[str]:
 
 
 def _one_line(text: str) -> str:
-    return " ".join(text.split()) or "it gives no reason"
+    return " ".join(text.split()) or "no reason was given"
 
 
 def cause(folder: Path) -> str:
-    """Why a job failed, as far as its log tells."""
+    """Why a job failed, from its log."""
     try:
         lines = (folder / LOG).read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
-        return "it left no log: is the folder on a file system that all nodes share?"
+        return "there is no log: is the folder on a file system that all nodes share?"
     found = next(filter(None, map(CAUSE.match, lines)), None)
     if found:
         return re.sub(r"^(\d+): Error:", r"task \1:", found[1])

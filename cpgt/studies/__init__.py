@@ -1,1 +1,3 @@
-"""Experiments that compare runs: bandwidth, algorithms, the paper."""
+"""Experiments: bandwidth, comparison of algorithms, the paper's figures. None is private."""
+
+NOT_PRIVATE = "every run is seeded and observed, on synthetic data"

@@ -1,1 +1,1 @@
-"""What can be said without running: theorems, plans, audits."""
+"""Theorems, plans before a run, and audits of the privacy claims."""

@@ -1,68 +1,48 @@
-"""What a network promises each agent: the terms of its account, from the network and the objectives."""
+"""The claims behind a plan or an audit: how adjacent problems may differ, and each agent's L."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 import numpy as np
 
 from cpgt.agent.errors import InputError
-from cpgt.agent.objectives import Objective
-from cpgt.agent.objectives import smoothness_of as own_smoothness
-from cpgt.agent.privacy.account import Terms
-from cpgt.agent.privacy.budget import Adjacency, Claims, make_terms
+from cpgt.agent.objectives import Objective, smoothness_of
+from cpgt.agent.privacy.budget import Adjacency, Claims
 from cpgt.configuration.network import Network
 from cpgt.theory.quadratics import hessians
 
-FAMILY = ("cpgt", "diadsp", "compressed-gradient-tracking", "gradient-tracking")
-
 
 @dataclass(frozen=True)
-class AdjacencyClaim:
-    """How two adjacent problems may differ. `smoothness` is a claim; without it L is the objective's own."""
+class AdjacencyClaims(Claims):
+    """Claims that fix delta and the kind of adjacency, so that an account can be computed."""
 
     delta: float = 1.0
     adjacency: Adjacency = "function"
-    smoothness: float | None = None
-    magnitude: float | None = None
-    rounding: float | None = None
 
     def __post_init__(self) -> None:
         if self.adjacency == "record" and self.smoothness is None:
-            raise InputError(
-                "record adjacency needs an L for all data there might be: say --smoothness L"
-            )
-
-    @classmethod
-    def of(
-        cls,
-        network: Network,
-        delta: float | None,
-        adjacency: Adjacency | None,
-        smoothness: float | None,
-    ) -> AdjacencyClaim:
-        """The network file's, but for what is given here."""
-        said = network.privacy
-        return cls(
-            delta=delta or said.delta or 1.0,
-            adjacency=adjacency or said.adjacency or "function",
-            smoothness=said.smoothness if smoothness is None else smoothness,
-            magnitude=said.magnitude,
-            rounding=said.rounding,
-        )
+            raise InputError("record adjacency needs an L that holds for all data: --smoothness L")
 
 
-def require_tracking_family(network: Network) -> None:
-    if network.algorithm.kind not in FAMILY:
-        raise InputError(
-            f"algorithm.kind = {network.algorithm.kind!r}: the theory here is that of {', '.join(FAMILY)}"
-        )
+def adjacency_claims(
+    network: Network, delta: float | None, adjacency: Adjacency | None, smoothness: float | None
+) -> AdjacencyClaims:
+    """The arguments where given, else the network file's claims, else the defaults."""
+    file = network.privacy
+    return AdjacencyClaims(
+        delta=delta or file.delta or 1.0,
+        adjacency=adjacency or file.adjacency or "function",
+        smoothness=file.smoothness if smoothness is None else smoothness,
+        magnitude=file.magnitude,
+        rounding=file.rounding,
+    )
 
 
 def smoothness_bounds(objectives: Sequence[Objective], claim: float | None) -> tuple[float, ...]:
-    """L of each agent: as claimed, or as its objective knows it, or from its Hessian if it is quadratic."""
-    known = [_known(objective) for objective in objectives]
+    """L of each agent: the claimed one, else the objective's own, else that of its Hessian."""
+    known = [_own_smoothness(objective) for objective in objectives]
     if claim is not None:
         if any(value is not None and value > claim * (1 + 1e-9) for value in known):
             raise InputError(
@@ -70,21 +50,15 @@ def smoothness_bounds(objectives: Sequence[Objective], claim: float | None) -> t
             )
         return (claim,) * len(known)
     if None in known:
-        raise InputError("an objective does not know its smoothness L; say --smoothness L")
+        raise InputError("the smoothness L of an objective is not known; give --smoothness L")
     return tuple(value for value in known if value is not None)
 
 
-def _known(objective: Objective) -> float | None:
-    known = own_smoothness(objective)
+def _own_smoothness(objective: Objective) -> float | None:
+    known = smoothness_of(objective)
     if known is not None:
         return float(known)
     try:
         return float(np.abs(np.linalg.eigvalsh(hessians([objective])[0])).max())
-    except ValueError:
+    except ValueError:  # not quadratic
         return None
-
-
-def terms_of(
-    network: Network, agent: int, smoothness: float, dimension: int, promise: AdjacencyClaim
-) -> Terms:
-    return make_terms(Claims(**asdict(promise)), network.algorithm_of(agent), smoothness, dimension)

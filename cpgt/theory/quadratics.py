@@ -1,6 +1,6 @@
-"""What can be said exactly when every f_i is quadratic, as in the paper's experiment.
+"""Exact results for quadratic f_i, as in the paper's experiment.
 
-Only gradients are asked for: those at 0 and at the unit vectors give the Hessian.
+Objectives offer gradients only. Those at 0 and at the unit vectors give the Hessian.
 """
 
 from __future__ import annotations
@@ -16,25 +16,22 @@ from cpgt.wire.arrays import Floats
 
 class Curvature(NamedTuple):
     L: float  # the largest of any f_i
-    mu_each: float  # the smallest of any f_i: 0 where one alone does not determine x
+    mu_each: float  # the smallest of any f_i; 0 if one f_i alone does not determine x
     mu: float  # of the average (1/n) sum_i f_i
 
 
 def _affine(objective: Objective) -> tuple[Floats, Floats]:
     """Gradient at 0, and Hessian."""
     dimension = objective.dimension
-    other = np.linspace(
-        -1.7, 2.3, dimension
-    )  # not of zeros and ones, or every separable f would look quadratic
+    # A control point of zeros and ones would make every separable f look quadratic.
+    other = np.linspace(-1.7, 2.3, dimension)
     points = np.concatenate([np.zeros((1, dimension)), np.eye(dimension), other[None]])
     constant, *columns, control = objective.gradient(points)
     hessian = np.array(columns) - constant
     if not np.allclose(
         constant + other @ hessian, control, rtol=1e-9, atol=1e-9 * np.abs(hessian).max()
     ):
-        raise ValueError(
-            "an objective that is not quadratic; solve for each limit with cpgt.problem.solve"
-        )
+        raise ValueError("the objective is not quadratic; cpgt.results.optimum.solve finds limits")
     return constant, (hessian + hessian.T) / 2
 
 
@@ -55,7 +52,7 @@ def curvature(objectives: Sequence[Objective]) -> Curvature:
 
 
 def limits(objectives: Sequence[Objective], noise: Floats) -> Floats:
-    """x_inf of each trial, (trials, d): where the gradients sum to -noise. For noise 0, the optimum."""
+    """x_inf of each trial, (trials, d): where the gradients sum to -noise. Noise 0: the optimum."""
     parts = [_affine(objective) for objective in objectives]
     constant, hessian = (np.sum([part[i] for part in parts], axis=0) for i in (0, 1))
     found: Floats = np.linalg.solve(hessian, (-noise - constant).T).T
@@ -63,11 +60,11 @@ def limits(objectives: Sequence[Objective], noise: Floats) -> Floats:
 
 
 def tracking_radius(weights: Floats, each: Floats, alpha: float, gamma: float = 1.0) -> float:
-    """The rate at which gradient tracking without noise and compression converges, or diverges.
+    """The convergence rate of gradient tracking without noise and compression; above 1 it diverges.
 
     One round is x+ = W x - alpha y, y+ = W y + H (x+ - x), with W_gamma for W. It conserves
-    sum_i y_i - sum_i H_i x_i, which starts at what the optimum has; the errors live where that is 0, and the
-    spectral radius is that of the round restricted to there."""
+    sum_i y_i - sum_i H_i x_i, whose value at the start is that at the optimum. Errors therefore
+    stay in the subspace where it is 0, and the rate is the spectral radius of the round there."""
     n, d = each.shape[:2]
     mix = np.kron((1 - gamma) * np.eye(n) + gamma * weights, np.eye(d))
     H = np.zeros((n * d, n * d))

@@ -1,18 +1,18 @@
-"""What the paper's two theorems ask for and promise, for given parameters.
+"""The conditions and the conclusions of the paper's two theorems, for given parameters.
 
-| symbol            | name          | meaning                                                          |
-|-------------------|---------------|------------------------------------------------------------------|
-| mu, L             | mu, L         | strong convexity, smoothness: of every f_i, says the paper       |
-| varphi            | phi           | contraction constant of the compressor                           |
-| rho_w             | rho_w         | spectral radius of W - 11^T/n                                    |
-| lambda_{W-I}      | laplacian     | spectral radius of W - I                                         |
-| m                 | m             | free in (0, 1): the promised rate is 1 - m alpha mu / 2          |
-| d_eta, q          | s_x, s_y, q   | noise scales s q^k                                               |
-| tau               | -             | alpha / s_x + 1 / s_y                                            |
+| symbol       | name        | meaning                                                    |
+|--------------|-------------|------------------------------------------------------------|
+| mu, L        | mu, L       | strong convexity and smoothness, in the paper of every f_i |
+| varphi       | phi         | contraction constant of the compressor                     |
+| rho_w        | rho_w       | spectral radius of W - 11^T/n                              |
+| lambda_{W-I} | laplacian   | spectral radius of W - I                                   |
+| m            | m           | free in (0, 1): the guaranteed rate is 1 - m alpha mu / 2  |
+| d_eta, q     | s_x, s_y, q | noise scales s q^k                                         |
+| tau          | -           | alpha / s_x + 1 / s_y                                      |
 
-Theorem 1 is sufficient and very cautious: the paper's own table breaks it. Show it, never enforce it.
-Its proof needs mu of the average of the f_i only (in Lemma 3), so that is what may be given here.
-Theorem 2's epsilon is too small for what it claims; a sound one is computed in `agent.privacy.account`.
+Theorem 1 is sufficient and very cautious: the paper's own parameters violate it. So it is shown and
+never enforced. Its proof needs only mu of the average of the f_i (Lemma 3); that is used here.
+Theorem 2's epsilon is too small for what it claims; `agent.privacy.account` computes a sound one.
 """
 
 from __future__ import annotations
@@ -22,15 +22,24 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from cpgt.agent.errors import InputError
 from cpgt.agent.privacy.account import Terms, epsilon_forever, least_decay
+from cpgt.configuration.network import Network
 from cpgt.wire.arrays import Floats
 
 M_GRID = tuple(i / 100 for i in range(1, 100))
+COVERED = ("cpgt", "diadsp", "compressed-gradient-tracking", "gradient-tracking")
+
+
+def require_covered(network: Network) -> None:
+    kind = network.algorithm.kind
+    if kind not in COVERED:
+        raise InputError(f"algorithm.kind = {kind!r}: the theory covers {', '.join(COVERED)} only")
 
 
 @dataclass(frozen=True)
-class Setting:
-    """A problem on a network, as far as Theorem 1 looks at it."""
+class ProblemConstants:
+    """The constants of a problem, a compressor and a network that Theorem 1 depends on."""
 
     mu: float
     L: float
@@ -44,56 +53,57 @@ class Setting:
         return 1.0 - self.rho_w
 
 
-def gamma_bound(setting: Setting, m: float) -> float:
-    """Theorem 1: the largest gamma for this m. Without compression the first term sets no limit."""
-    mu, gap, root = m * setting.mu, setting.gap, math.sqrt(setting.phi)
-    kappa = (1.0 - root) / setting.laplacian
-    s_1 = (4 * setting.laplacian**2 + gap**2) * mu + (
-        6 * mu + 2 * setting.L
-    ) * setting.laplacian * gap
+def gamma_bound(constants: ProblemConstants, m: float) -> float:
+    """Theorem 1: the largest gamma for this m. Without compression there is no first term."""
+    mu, gap, root = m * constants.mu, constants.gap, math.sqrt(constants.phi)
+    kappa = (1.0 - root) / constants.laplacian
+    s_1 = (4 * constants.laplacian**2 + gap**2) * mu
+    s_1 += (6 * mu + 2 * constants.L) * constants.laplacian * gap
     first = kappa * gap**2 * mu / (4 * root * s_1) if root else math.inf
-    return min(first, kappa * setting.L / mu, 1.0)
+    return min(first, kappa * constants.L / mu, 1.0)
 
 
-def alpha_bound(setting: Setting, gamma: float, m: float) -> float:
+def alpha_bound(constants: ProblemConstants, gamma: float, m: float) -> float:
     """Theorem 1: the largest alpha for this gamma and m; and Lemma 1's alpha < 1 / (mu + L)."""
-    mu, gap = m * setting.mu, setting.gap
-    s_2 = (6 * mu + 2 * m * mu + 4 * setting.L) * gap + 2 * mu * setting.laplacian * (2 + m)
-    first = min(mu * gap**2 / s_2, setting.laplacian * (1.0 - setting.q) / 2)
-    return min(first * gamma / setting.L, 1.0 / (setting.mu + setting.L))
+    mu, gap = m * constants.mu, constants.gap
+    s_2 = (6 * mu + 2 * m * mu + 4 * constants.L) * gap + 2 * mu * constants.laplacian * (2 + m)
+    first = min(mu * gap**2 / s_2, constants.laplacian * (1.0 - constants.q) / 2)
+    return min(first * gamma / constants.L, 1.0 / (constants.mu + constants.L))
 
 
 @dataclass(frozen=True)
 class Theorem1:
-    """The largest gamma that the theorem allows for any m, and the largest alpha at the gamma in use.
+    """The largest gamma that the theorem allows for any m, and the largest alpha at the gamma used.
 
-    That gamma may be larger than allowed; then alpha's bound is only what the formula gives."""
+    If the gamma used exceeds its bound, alpha's bound is the formula's value without a meaning."""
 
     gamma_bound: float
     alpha_bound: float
     gamma_met: bool
     alpha_met: bool
-    rate: float  # promised per round at the largest allowed gamma and alpha: 1 - m alpha mu / 2
+    rate: float  # 1 - m alpha mu / 2 per round, at the largest allowed gamma and alpha
 
 
-def theorem_1(setting: Setting, alpha: float, gamma: float) -> Theorem1:
-    gamma_most = max(gamma_bound(setting, m) for m in M_GRID)
-    alpha_most = max(alpha_bound(setting, gamma, m) for m in M_GRID)
+def theorem_1(constants: ProblemConstants, alpha: float, gamma: float) -> Theorem1:
+    gamma_most = max(gamma_bound(constants, m) for m in M_GRID)
+    alpha_most = max(alpha_bound(constants, gamma, m) for m in M_GRID)
     rate = min(
-        1.0 - m / 2 * alpha_bound(setting, gamma_bound(setting, m), m) * setting.mu for m in M_GRID
+        1.0 - m / 2 * alpha_bound(constants, gamma_bound(constants, m), m) * constants.mu
+        for m in M_GRID
     )
     return Theorem1(gamma_most, alpha_most, gamma <= gamma_most, alpha <= alpha_most, rate)
 
 
-def lemma_matrix(setting: Setting, alpha: float, gamma: float) -> Floats:
-    """G of Lemma 1, which bounds one round of (disagreement of x, distance of the mean from the limit,
-    disagreement of y, compression errors of x and of y). Its spectral radius below 1 is what is needed."""
-    L, root = setting.L, math.sqrt(setting.phi)
-    pull, step, hat = gamma * setting.laplacian, alpha * setting.L, 1.0 - gamma * setting.gap
+def lemma_matrix(constants: ProblemConstants, alpha: float, gamma: float) -> Floats:
+    """G of Lemma 1. It bounds one round of the vector (disagreement of x, distance of the mean from
+    the limit, disagreement of y, compression error of x, compression error of y). The proof of
+    Theorem 1 needs a spectral radius below 1."""
+    L, root = constants.L, math.sqrt(constants.phi)
+    pull, step, hat = gamma * constants.laplacian, alpha * constants.L, 1.0 - gamma * constants.gap
     return np.array(
         [
             [hat, 0, alpha, pull, 0],
-            [step, 1 - alpha * setting.mu, 0, 0, 0],
+            [step, 1 - alpha * constants.mu, 0, 0, 0],
             [L * (pull + step), step * L, step + hat, L * pull, pull],
             [root * (pull + step), root * step, root * alpha, root * (pull + 1), 0],
             [

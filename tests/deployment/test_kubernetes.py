@@ -1,4 +1,4 @@
-"""Manifests for Kubernetes: held against its schemas and against our own commands. No cluster is needed."""
+"""Manifests for Kubernetes, checked against its schemas and our commands, without a cluster."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ def script_of(documents: dict[str, Any]) -> str:
 
 
 def test_the_commands_are_ours(documents: dict[str, Any]) -> None:
-    """Whoever renames an option learns it here."""
+    """Fails if an option of the commands is renamed."""
     lines = script_of(documents).replace("\\\n", " ").splitlines()
     words = [shlex.split(line.replace(f"${INDEX}", "2")) for line in lines if "cpgt " in line]
     parsed = {}
@@ -188,10 +188,13 @@ def test_where_files_are_on_this_machine_is_not_published(folder: Path, tmp_path
 @pytest.mark.parametrize(
     ("network", "words"),
     [
-        ("paper", "keys: the network lists none; 'cpgt keys all NETWORK --out FOLDER' makes them"),
+        (
+            "paper",
+            "keys: the network file has none; 'cpgt keys all NETWORK --out FOLDER' makes them",
+        ),
         (
             "own/network.toml",
-            "data: name the claim that holds it, in folders 1, 2, ..., with --data-claim",
+            "data: give the claim that holds the data in folders 1, 2, ... with --data-claim",
         ),
     ],
 )

@@ -22,7 +22,7 @@ def test_without_slurm_nothing_is_written(tmp_path: Path) -> None:
     done = call("submit", "slurm", "paper", "--out", tmp_path / "run", PATH=str(tmp_path))
     assert done.exit_code == 1
     assert (
-        "Error: the command sbatch is not found: submit from a machine of a Slurm cluster"
+        "Error: the command sbatch was not found: submit from a machine of a Slurm cluster"
         in done.output
     )
     assert not (tmp_path / "run").exists()
@@ -58,7 +58,7 @@ def test_a_task_outside_a_job_or_without_the_folder(
     monkeypatch.delenv("SLURM_PROCID", raising=False)
     outside = call("submit", "slurm-task", tmp_path)
     assert outside.exit_code == 2
-    assert "SLURM_PROCID is not set: srun starts this, nobody else does" in outside.output
+    assert "SLURM_PROCID is not set: only srun starts this command" in outside.output
     alone = call("submit", "slurm-task", tmp_path, SLURM_PROCID="1")
     assert alone.exit_code == 2
     assert "No such file or directory; do all nodes share that folder?" in alone.output
@@ -112,7 +112,9 @@ def test_loopback_is_no_address_for_other_nodes(monkeypatch: pytest.MonkeyPatch)
         (None, "is the folder on a file system that all nodes share?"),
     ],
 )
-def test_the_cause_is_the_first_word_of_it(tmp_path: Path, log: str | None, words: str) -> None:
+def test_the_cause_is_the_first_error_in_the_log(
+    tmp_path: Path, log: str | None, words: str
+) -> None:
     if log is not None:
         (tmp_path / "job.log").write_text(log)
     assert words in cause(tmp_path)

@@ -12,17 +12,17 @@ from cpgt.configuration.network import Network
 from cpgt.results.optimum import solve
 from cpgt.results.traffic import ALL_LAYERS
 from cpgt.runs.in_process import run
-from cpgt.studies.bandwidth.break_even import Step
+from cpgt.studies.bandwidth.bandwidth_report import Findings, saving, sentences
+from cpgt.studies.bandwidth.break_even import RoundSizes
 from cpgt.studies.bandwidth.contenders import (
+    ALPHA_FACTORS,
     GAMMAS,
-    STEPS,
     UNCOMPRESSED,
     contenders,
     parse_compressor,
-    tuned,
+    tune_step_sizes,
 )
 from cpgt.studies.bandwidth.measure import Measured
-from cpgt.studies.bandwidth.report import Findings, saving, sentences
 
 
 @pytest.fixture
@@ -89,9 +89,9 @@ def test_the_uncompressed_network_gets_the_setting_that_needs_fewest_rounds(
 ) -> None:
     objectives = build_objectives(network, {})
     plain = contenders(network, None)[-1].network
-    rounds = rounds_to(tuned(plain, objectives, 1e-3, seed=1), objectives)
+    rounds = rounds_to(tune_step_sizes(plain, objectives, 1e-3, seed=1), objectives)
     assert rounds is not None
-    for gamma, step in product(GAMMAS, STEPS[::2]):
+    for gamma, step in product(GAMMAS, ALPHA_FACTORS[::2]):
         settings = {
             **plain.algorithm.model_dump(),
             "alpha": plain.algorithm.alpha * step,
@@ -115,10 +115,10 @@ def rounds_to(network: Network, objectives: list[Objective]) -> int | None:
 def test_no_step_size_is_good_enough_for_one_round(network: Network) -> None:
     plain = contenders(network, None)[-1].network.model_copy(update={"rounds": 1})
     with pytest.raises(NetworkError, match="allow more --rounds"):
-        tuned(plain, build_objectives(network, {}), 1e-6, seed=1)
+        tune_step_sizes(plain, build_objectives(network, {}), 1e-6, seed=1)
 
 
-# --- what is said about what was measured ----------------------------------------------------------
+# --- the verdicts ---------------------------------------------------------------------------------
 
 
 def measured(label: str, rounds: int | None, size: float) -> Measured:
@@ -131,29 +131,29 @@ def measured(label: str, rounds: int | None, size: float) -> Measured:
     )
 
 
-def findings(*rows: Measured, steps: tuple[Step, ...] = ()) -> Findings:
-    return Findings(1e-6, 10, rows, tuned=False, steps=steps)
+def findings(*rows: Measured, break_even: tuple[RoundSizes, ...] = ()) -> Findings:
+    return Findings(1e-6, 10, rows, tuned=False, break_even=break_even)
 
 
 def test_a_compressor_that_pays() -> None:
     found = findings(measured("top-k:k=1", 100, 10.0), measured(UNCOMPRESSED, 50, 80.0))
     assert saving(found, found.measured[0], "per_round", "tcp") == 8.0
     assert sentences(found) == [
-        "top-k:k=1 pays: 4.0 times fewer bytes through TCP to 1e-06, 4.0 times fewer with headers"
+        "top-k:k=1 pays: to 1e-06, 4.0 times fewer bytes through TCP, 4.0 times fewer with headers"
     ]
 
 
 def test_a_compressor_that_does_not_pay_and_from_where_on_it_would() -> None:
     rows = measured("top-k:k=1", 100, 50.0), measured(UNCOMPRESSED, 50, 80.0)
-    found = findings(*rows, steps=(Step(20, 60.0, 110.0), Step(40, 70.0, 170.0)))
+    found = findings(*rows, break_even=(RoundSizes(20, 60.0, 110.0), RoundSizes(40, 70.0, 170.0)))
     first, second = sentences(found)
     assert first == (
-        "top-k:k=1 does not pay at d = 10: to 1e-06, 1.25 times the bytes of the uncompressed network "
-        "through TCP, 1.25 times with headers"
+        "top-k:k=1 does not pay at d = 10: to 1e-06, 1.25 times the bytes of the uncompressed "
+        "network through TCP, 1.25 times with headers"
     )
     assert second == (
-        "top-k:k=1 would pay from about d = 40, if it needs 2.00 times the rounds there, too, as at d = 10 "
-        "(measured at d = 20, 40, on synthetic quadratics)"
+        "top-k:k=1 would pay from about d = 40, if it needs 2.00 times the rounds there, "
+        "as at d = 10 (measured at d = 20, 40, on synthetic quadratics)"
     )
 
 
@@ -167,13 +167,13 @@ def test_fewer_headers_alone_do_not_pay() -> None:
 def test_a_compressor_that_never_pays() -> None:
     rows = measured("top-k:k=1", 100, 50.0), measured(UNCOMPRESSED, 50, 80.0)
     assert (
-        "would not pay either up to d = 20"
-        in sentences(findings(*rows, steps=(Step(20, 60.0, 110.0),)))[-1]
+        "would not pay up to d = 20"
+        in sentences(findings(*rows, break_even=(RoundSizes(20, 60.0, 110.0),)))[-1]
     )
 
 
 def test_no_verdict_without_arrival() -> None:
     found = findings(measured("sign", None, 10.0), measured(UNCOMPRESSED, 50, 80.0))
     assert sentences(found) == [
-        "sign: no verdict, since sign did not get to 1e-06; give more --rounds"
+        "sign: no verdict, because sign did not reach 1e-06; give more --rounds"
     ]

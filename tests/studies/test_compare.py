@@ -1,4 +1,4 @@
-"""Comparing algorithms: who gets what of the network file, how steps are tuned, what is reported."""
+"""Comparing algorithms: the network of each, the tuning of step sizes, the report."""
 
 from __future__ import annotations
 
@@ -19,11 +19,18 @@ from cpgt.configuration.data import build_objectives
 from cpgt.configuration.loading import NetworkError
 from cpgt.configuration.network import Network
 from cpgt.results.optimum import solve
-from cpgt.studies.comparison import tuning
-from cpgt.studies.comparison.compare import reached, tune
-from cpgt.studies.comparison.report import Question
-from cpgt.studies.comparison.tuning import BUDGET, Score, Setting
+from cpgt.studies.comparison.compare import round_reached, tune_networks
+from cpgt.studies.comparison.comparison_report import ComparisonSettings
+from cpgt.studies.comparison.step_sizes import (
+    BUDGET,
+    StepSizes,
+    best_step_sizes,
+    largest_smoothness,
+    score_network,
+    step_size_grid,
+)
 from cpgt.studies.comparison.variants import read_algorithms, split_overrides, variant
+from cpgt.studies.target import Score
 
 
 def paper(*overrides: str) -> Network:
@@ -60,24 +67,24 @@ def test_an_override_for_one_algorithm() -> None:
 def test_which_algorithms() -> None:
     assert read_algorithms("") == list(ALGORITHMS)
     assert read_algorithms("diadsp, cpgt,diadsp") == ["diadsp", "cpgt"]
-    with pytest.raises(NetworkError, match="'sgd' is not known; there are cpgt"):
+    with pytest.raises(NetworkError, match="'sgd' is not known; choose from cpgt"):
         read_algorithms("cpgt,sgd")
 
 
 def test_when_the_target_is_reached_for_good() -> None:
-    assert reached(np.array([1.0, 0.5, 0.1, 0.05]), 0.1) == 2
-    assert reached(np.array([1.0, 0.05, 0.3, 0.05]), 0.1) == 3, "it was lifted again"
-    assert reached(np.array([1.0, 0.5]), 0.1) is None
-    assert reached(np.array([1.0, 0.05, np.nan]), 0.1) is None
-    assert reached(np.array([0.05, 0.05]), 0.1) == 0
+    assert round_reached(np.array([1.0, 0.5, 0.1, 0.05]), 0.1) == 2
+    assert round_reached(np.array([1.0, 0.05, 0.3, 0.05]), 0.1) == 3, "it was lifted again"
+    assert round_reached(np.array([1.0, 0.5]), 0.1) is None
+    assert round_reached(np.array([1.0, 0.05, np.nan]), 0.1) is None
+    assert round_reached(np.array([0.05, 0.05]), 0.1) == 0
 
 
-# --- tuning -----------------------------------------------------------------------------------------
+# --- tuning ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", ALGORITHMS)
 def test_every_algorithm_has_the_same_budget(kind: str) -> None:
-    settings = tuning.grid(kind, 4.0)
+    settings = step_size_grid(kind, 4.0)
     assert len(set(settings)) == BUDGET
     alphas = [setting.alpha for setting in settings]
     assert (max(alphas), min(alphas)) == pytest.approx((0.5, 0.0005))
@@ -88,15 +95,15 @@ def test_every_algorithm_has_the_same_budget(kind: str) -> None:
 
 def test_the_best_setting() -> None:
     scores = [Score(np.inf, 0.5 + i) for i in range(BUDGET)]
-    settings = tuning.grid("cpgt", 1.0)
-    assert tuning.best("cpgt", 1.0, scores) == settings[0], (
-        "nobody got there: the smallest residual"
+    settings = step_size_grid("cpgt", 1.0)
+    assert best_step_sizes("cpgt", 1.0, scores) == settings[0], (
+        "none reached the target: the smallest residual"
     )
     scores[9] = Score(300, 0.001)
     scores[5] = Score(100, 0.002)
-    assert tuning.best("cpgt", 1.0, scores) == settings[5], "the fewest rounds"
+    assert best_step_sizes("cpgt", 1.0, scores) == settings[5], "the fewest rounds"
     with pytest.raises(InputError, match="diverges with each of the 24"):
-        tuning.best("cpgt", 1.0, [Score(np.inf, np.inf)] * BUDGET)
+        best_step_sizes("cpgt", 1.0, [Score(np.inf, np.inf)] * BUDGET)
 
 
 def test_a_score_is_what_a_run_shows() -> None:
@@ -106,41 +113,41 @@ def test_a_score_is_what_a_run_shows() -> None:
     run = cpgt.run(network, rounds=900, seed=3)
     residual = np.linalg.norm(run.x - optimum, axis=(1, 2))
     residual /= residual[0]
-    score = tuning.play(network, optimum, 0.01, 3)
-    assert score.rounds == reached(residual, 0.01)
-    assert tuning.play(network, optimum, 1e-9, 3).residual == pytest.approx(residual[-1])
+    score = score_network(network, optimum, 0.01, 3)
+    assert score.rounds == round_reached(residual, 0.01)
+    assert score_network(network, optimum, 1e-9, 3).residual == pytest.approx(residual[-1])
     diverging = variant(paper("objective.scale=1.0"), "gradient-tracking")
-    assert tuning.play(diverging, optimum, 0.01, 3) == Score(np.inf, np.inf)
+    assert score_network(diverging, optimum, 0.01, 3) == Score(np.inf, np.inf)
 
 
 def test_tuned_networks_have_the_best_setting_of_their_grid() -> None:
     networks = {kind: variant(paper("rounds=60"), kind) for kind in ("gradient-tracking", "choco")}
     objectives = build_objectives(networks["choco"], {})
-    optimum, L = solve(objectives), tuning.smoothness(objectives) or 0.0
-    question = Question(target=1e-3, seed=4, tune=True, search=Path.cwd())
-    tuned = tune(networks, objectives, optimum, question, Console(quiet=True))
+    optimum, L = solve(objectives), largest_smoothness(objectives) or 0.0
+    settings = ComparisonSettings(target=1e-3, seed=4, tune=True, search=Path.cwd())
+    tuned = tune_networks(networks, objectives, optimum, settings, Console(quiet=True))
     for kind, network in networks.items():
         scores = []
-        for setting in tuning.grid(kind, L):
+        for setting in step_size_grid(kind, L):
             tried = variant(network, kind, setting.overrides(kind))
-            scores.append((tuning.play(tried, optimum, 1e-3, 5), setting))
+            scores.append((score_network(tried, optimum, 1e-3, 5), setting))
         best = min(scores)[1]
         assert (tuned[kind].algorithm.alpha, tuned[kind].algorithm.gamma) == best
 
 
 def test_a_setting_as_overrides() -> None:
-    setting = Setting(0.25, 0.5)
-    assert setting.overrides("cpgt") == ["algorithm.alpha=0.25", "algorithm.gamma=0.5"]
-    assert setting.overrides("diadsp") == ["algorithm.alpha=0.25"]
+    step_sizes = StepSizes(0.25, 0.5)
+    assert step_sizes.overrides("cpgt") == ["algorithm.alpha=0.25", "algorithm.gamma=0.5"]
+    assert step_sizes.overrides("diadsp") == ["algorithm.alpha=0.25"]
 
 
 def test_smoothness_is_the_largest() -> None:
     objectives = build_objectives(paper(), {})
-    assert tuning.smoothness(objectives) == pytest.approx(1.9303, rel=1e-4)
-    assert tuning.smoothness([*objectives, object()]) is None  # type: ignore[list-item]
+    assert largest_smoothness(objectives) == pytest.approx(1.9303, rel=1e-4)
+    assert largest_smoothness([*objectives, object()]) is None  # type: ignore[list-item]
 
 
-# --- the command ------------------------------------------------------------------------------------
+# --- the command ----------------------------------------------------------------------------------
 
 
 @pytest.mark.timeout(300)  # 14 processes start
@@ -165,7 +172,7 @@ def test_the_whole_command(tmp_path: Path) -> None:
     assert 0 < int(rows["gradient-tracking"]["rounds"]) < int(rows["cpgt"]["rounds"]) <= 600
     assert float(rows["cpgt"]["last_residual"]) < 0.05
     terms = Terms(
-        0.1, tuning.smoothness(build_objectives(paper(), {})) or 0.0, 1.0, 1e-3, 1e-3, 0.9, 10
+        0.1, largest_smoothness(build_objectives(paper(), {})) or 0.0, 1.0, 1e-3, 1e-3, 0.9, 10
     )
     assert float(rows["cpgt"]["epsilon"]) == pytest.approx(epsilon_after(terms, 600).sound)
     assert rows["gradient-tracking"]["epsilon"] == ""
@@ -205,7 +212,7 @@ def test_one_that_diverges_is_reported_and_does_not_stop_the_rest(tmp_path: Path
     [
         (("paper", "--algorithms", "cpgt,sgd"), "'sgd' is not known"),
         (("paper", "--target", "0"), "0"),
-        (("mine.toml",), "synthetic data only"),
+        (("mine.toml",), "the data must be synthetic"),
         (
             ("paper", "--algorithms", "cpgt", "--set", "diadsp:rounds=3"),
             "'diadsp' is not compared here",

@@ -1,4 +1,4 @@
-"""What the figures claim can be refuted: each check fails on data that does not have what it looks for."""
+"""Each check of a figure fails on data that does not have the property it checks."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from cpgt.results.tables import Check, write_csv
 from cpgt.runs.observed import ProcessRun
 from cpgt.runs.pool import Task, run_tasks
 from cpgt.studies.paper import accuracy, conditions, convergence, divergence
-from cpgt.studies.paper.accuracy import DECAYS, Accuracy, Point
-from cpgt.studies.paper.reproduce import reproduce
+from cpgt.studies.paper.accuracy import DECAYS, AccuracyResult, Point
+from cpgt.studies.paper.reproduce import reproduce_paper
 from cpgt.studies.paper.rows import PORTION, ROWS, portions, row_network, row_objectives
 from cpgt.theory.quadratics import limits
 
@@ -52,7 +52,7 @@ def test_portions_cover_all_trials_once() -> None:
         assert covered == list(range(trials))
 
 
-# --- convergence ------------------------------------------------------------------------------------
+# --- convergence ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -92,20 +92,20 @@ def test_a_trial_that_differs_from_its_processes_is_found() -> None:
         assert convergence.checks({"paper": curve}, {"paper": run})[1].passed == passed
 
 
-# --- accuracy ---------------------------------------------------------------------------------------
+# --- accuracy -------------------------------------------------------------------------------------
 
 
-def made_up(shift: float = 0.0, drift: float = 0.0, scale: float = 1.0) -> Accuracy:
-    """Means with errors of 1 %, one algorithm shifted by so many of them at one decay."""
+def made_up(shift: float = 0.0, drift: float = 0.0, scale: float = 1.0) -> AccuracyResult:
+    """Means with errors of 1 %, one algorithm shifted by `shift` of them at one decay."""
     rng = np.random.default_rng(3)
     points: dict[float, dict[str, Point]] = {}
     for q in DECAYS:
-        exact = accuracy.exact(q)
+        exact = accuracy.exact_moments(q)
         points[q] = {
             row: Point(100 + rng.standard_normal(), 1.0, scale * exact.mean) for row in ROWS
         }
     points[0.5][ROWS[2]] = points[0.5][ROWS[2]]._replace(mean=100.0 + shift)
-    return Accuracy(points, drift)
+    return AccuracyResult(points, drift)
 
 
 def passed(checks: list[Check]) -> list[bool]:
@@ -128,7 +128,7 @@ def test_exact_moments_against_drawn_noise() -> None:
     objectives = row_objectives(ROWS[0])
     apart = limits(objectives, noise) - limits(objectives, np.zeros((1, 10)))
     squares = 6 * np.sum(apart**2, axis=1)
-    exact = accuracy.exact(q)
+    exact = accuracy.exact_moments(q)
     assert abs(squares.mean() - exact.mean) < 4 * np.sqrt(exact.variance / trials)
     assert squares.var() == pytest.approx(exact.variance, rel=0.15)
 
@@ -147,7 +147,7 @@ def test_noise_has_vanished_when_a_run_ends() -> None:
         assert q ** accuracy.rounds_of(q) <= 1e-9
 
 
-# --- the finding, the theorems ----------------------------------------------------------------------
+# --- divergence and the theorems ------------------------------------------------------------------
 
 
 def test_the_finding_can_be_refuted() -> None:
@@ -181,12 +181,12 @@ def test_conditions_of_the_paper() -> None:
         assert c.decays_met and min(c.decays_met) > 0.5, "most of the figure has no epsilon"
 
 
-# --- the whole --------------------------------------------------------------------------------------
+# --- the whole ------------------------------------------------------------------------------------
 
 
 @pytest.mark.timeout(300)  # 28 processes start
 def test_the_whole_command_in_small(tmp_path: Path) -> None:
-    made = reproduce(tmp_path, 3, 5, Console(quiet=True), rounds=200, draws=2)
+    made = reproduce_paper(tmp_path, 3, 5, Console(quiet=True), rounds=200, draws=2)
     same = [check for check in made if "as processes" in check.name]
     assert len(same) == 4 and all(check.passed for check in same), same
     unfit = (

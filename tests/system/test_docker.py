@@ -172,7 +172,7 @@ def test_another_network_and_its_mistakes(compose: Compose) -> None:
     (compose.clone / "private/short.toml/4/data.npz").write_bytes(b"somebody's own")
     code, _ = compose.up(NETWORK="short.toml")
     assert code != 0
-    assert "private/short.toml/4/data.npz is not what short.toml makes up now" in compose.logs(
+    assert "private/short.toml/4/data.npz is not the synthetic data of short.toml" in compose.logs(
         "setup"
     )
     assert (compose.clone / "private/short.toml/4/data.npz").read_bytes() == b"somebody's own"

@@ -25,10 +25,9 @@ from cpgt.commands.main import main
 from cpgt.configuration.data import build_objectives, find_data
 from cpgt.configuration.loading import load_network, parse_network
 from cpgt.configuration.network import Network
-from cpgt.theory.adjacency import AdjacencyClaim
-from cpgt.theory.auditing.attack import Statistic
-from cpgt.theory.auditing.audit import Audit, Settings, audit
-from cpgt.theory.auditing.bound import lower_bound
+from cpgt.theory.adjacency import AdjacencyClaims
+from cpgt.theory.auditing.audit import Audit, AuditSettings, run_audit
+from cpgt.theory.auditing.bound import Statistic, lower_bound
 from cpgt.theory.auditing.pair import divergence, function_pair, record_pair
 from cpgt.theory.auditing.wiretap import Maker, eavesdrop
 
@@ -53,7 +52,7 @@ def small(
 def attacked(
     network: Network, objectives: list[Objective], make: Maker = Participant, trials: int = TRIALS
 ) -> Audit:
-    return audit(network, objectives, AdjacencyClaim(), Settings(trials=trials), make)
+    return run_audit(network, objectives, AdjacencyClaims(), AuditSettings(trials=trials), make)
 
 
 # --- sound where it is not broken -----------------------------------------------------------------
@@ -73,7 +72,7 @@ def test_the_sound_epsilon_is_not_exceeded(name: str, overrides: list[str]) -> N
     scales = ["noise.s_x=1", "noise.s_y=1", "noise.q=0.8", "rounds=2"]
     network = load_network(name, [*overrides, *scales])
     objectives = build_objectives(network, {})
-    found = audit(network, objectives, AdjacencyClaim(delta=0.5), Settings(trials=60))
+    found = run_audit(network, objectives, AdjacencyClaims(delta=0.5), AuditSettings(trials=60))
     assert found.exact is not None
     assert found.bound.epsilon <= found.exact <= found.claimed.sound
     assert not found.violated
@@ -88,11 +87,11 @@ def test_one_record_changed() -> None:
         "paper-diadsp", ["noise.s_x=1", "noise.s_y=1", "noise.q=0.8", "rounds=3"]
     )
     objectives = build_objectives(network, {})
-    found = audit(
+    found = run_audit(
         network,
         objectives,
-        AdjacencyClaim(0.5, "record", smoothness=2.0),
-        Settings(trials=60, agent=3),
+        AdjacencyClaims(delta=0.5, adjacency="record", smoothness=2.0),
+        AuditSettings(trials=60, agent=3),
     )
     assert found.agent == 3 and found.exact is not None
     assert found.bound.epsilon <= found.exact < found.claimed.sound
@@ -100,17 +99,17 @@ def test_one_record_changed() -> None:
 
 @pytest.mark.parametrize("kind", ["logistic", "softmax"])
 def test_one_record_with_a_label_replaced(kind: str) -> None:
-    """The other row is within delta everywhere, not only at 0, and its L is the claimed one at most."""
+    """The other row is within delta everywhere, not only at 0, and within the claimed L."""
     noise = ["noise.s_x=1", "noise.s_y=1", "noise.q=0.8", "rounds=3", "compressor.kind=identity"]
     network = load_network(kind, noise)
     objectives, rng = build_objectives(network, {}), np.random.default_rng(1)
-    promise = AdjacencyClaim(0.25, "record", smoothness=3.0)
-    found = audit(network, objectives, promise, Settings(trials=60, agent=3))
+    claims = AdjacencyClaims(delta=0.25, adjacency="record", smoothness=3.0)
+    found = run_audit(network, objectives, claims, AuditSettings(trials=60, agent=3))
     assert found.largest_seen is not None
     assert found.bound.epsilon <= found.largest_seen < found.claimed.sound < math.inf
     pair = record_pair(network, find_data(network, 3, {}), 0.25, 3.0, rng)
-    gaps = [pair.second.gradient(x) - pair.first.gradient(x) for x in rng.normal(scale=9.0, size=(500, 30))
-            [:, : pair.first.dimension]]  # fmt: skip
+    points = rng.normal(scale=9.0, size=(500, 30))[:, : pair.first.dimension]
+    gaps = [pair.second.gradient(x) - pair.first.gradient(x) for x in points]
     lengths = np.linalg.norm(gaps, axis=1)
     assert 0.1 < lengths.max() <= 0.25
     assert lengths.min() < 0.9 * lengths.max(), (
@@ -121,8 +120,10 @@ def test_one_record_with_a_label_replaced(kind: str) -> None:
 def test_a_record_that_cannot_be_changed_so_little() -> None:
     network = load_network("logistic", ["rounds=2"])
     with pytest.raises(InputError, match="no record can be changed"):
-        audit(
-            network, build_objectives(network, {}), AdjacencyClaim(1e-6, "record", smoothness=3.0)
+        run_audit(
+            network,
+            build_objectives(network, {}),
+            AdjacencyClaims(delta=1e-6, adjacency="record", smoothness=3.0),
         )
 
 
@@ -161,7 +162,7 @@ class HalfScale(Participant):
 
 
 class FreshNoise(Participant):
-    """Draws noise anew when it sends a round again."""
+    """Draws new noise when it sends a round again."""
 
     numbers = itertools.count(-1, -1)  # seeds that no honest run has
 
@@ -214,8 +215,10 @@ def test_the_same_without_anything_broken() -> None:
 
 def test_what_is_sent_again_are_the_same_bytes() -> None:
     network, objectives = small(rounds=4, agents=3, dimension=2)
-    heard = eavesdrop(network, objectives, 5, seed=1)
-    assert heard.first.shape == (5, 3, 4, 2, 2) and np.array_equal(heard.first, heard.last)
+    transcript = eavesdrop(network, objectives, 5, seed=1)
+    assert transcript.first.shape == (5, 3, 4, 2, 2) and np.array_equal(
+        transcript.first, transcript.last
+    )
 
 
 # --- the pair -------------------------------------------------------------------------------------
@@ -294,7 +297,8 @@ def test_the_command_is_repeatable_and_tells_by_its_exit_code(tmp_path: Path) ->
         ("--adjacency record", "--smoothness"),
         ("--smoothness 0.1", "claim a larger one"),
         (
-            "--adjacency record --smoothness 1 --set objective.kind=idle --set objective.dimension=10",
+            "--adjacency record --smoothness 1 --set objective.kind=idle "
+            "--set objective.dimension=10",
             "no record can be changed",
         ),
     ],

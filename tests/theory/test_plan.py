@@ -1,4 +1,4 @@
-"""A plan against what then happens: trials with the agents' own core, closed forms, exact accounts."""
+"""Plans compared with trials with the agents' own core, closed forms, and exact accounts."""
 
 from __future__ import annotations
 
@@ -19,12 +19,19 @@ from cpgt.commands.main import main
 from cpgt.configuration.data import build_objectives
 from cpgt.configuration.loading import load_network
 from cpgt.configuration.network import Network
+from cpgt.results.formatting import json_ready
 from cpgt.runs.batch import run_trials
-from cpgt.theory.adjacency import AdjacencyClaim
-from cpgt.theory.planning.forecast import Iteration, Response, limit_spread, mean_length, response
+from cpgt.theory.adjacency import AdjacencyClaims
+from cpgt.theory.planning.forecast import (
+    LinearRound,
+    Response,
+    compute_response,
+    limit_spread,
+    mean_length,
+)
 from cpgt.theory.planning.noise_tradeoff import DECAYS, NoiseTradeoff
 from cpgt.theory.planning.plan import NetworkPlan, make_plan
-from cpgt.theory.planning.study import follow, study
+from cpgt.theory.planning.problem import analyse_problem, linear_response
 from cpgt.theory.quadratics import limits
 from cpgt.wire.arrays import Floats
 
@@ -58,7 +65,7 @@ def paper(*overrides: str, name: str = "paper") -> tuple[Network, list[Objective
 def planned(
     network: Network, objectives: list[Objective], epsilon: float | None = None
 ) -> tuple[NetworkPlan, Network]:
-    return make_plan(network, objectives, AdjacencyClaim(), epsilon)
+    return make_plan(network, objectives, AdjacencyClaims(), epsilon)
 
 
 def scales(s_x: float, s_y: float, q: float, rounds: int) -> Floats:
@@ -69,7 +76,7 @@ def scales(s_x: float, s_y: float, q: float, rounds: int) -> Floats:
 
 
 def test_the_mean_error_of_200_trials_on_the_papers_problem_is_as_planned() -> None:
-    """The limit is known after few rounds of a fast decay; its distance is what was planned, within 10 %."""
+    """With a fast decay the limit is known after few rounds. The plan is within 10 % of it."""
     network, objectives = paper("noise.q=0.9", "noise.s_x=1", "noise.s_y=1", "rounds=150")
     plan, _ = planned(network, objectives)
     trials = run_trials(network, objectives, trials=TRIALS, rounds=150, seed=11, every=150)
@@ -81,17 +88,17 @@ def test_the_mean_error_of_200_trials_on_the_papers_problem_is_as_planned() -> N
 
 @pytest.mark.parametrize("name", ["paper-diadsp", "paper-c2-1", "paper-c1"])
 def test_the_error_after_any_number_of_rounds_is_as_planned(name: str) -> None:
-    """Also on the way, where start and x noise count; and with compressors, though followed without."""
+    """Also on the way, where start and noise on x matter, and with compressors."""
     network, objectives = paper(
         "noise.q=0.95", "noise.s_x=2", "noise.s_y=0.05", "rounds=120", name=name
     )
-    followed = follow(network, study(objectives), 120)
-    assert followed is not None
+    response = linear_response(network, analyse_problem(objectives), 120)
+    assert response is not None
     trials = run_trials(network, objectives, trials=TRIALS, rounds=120, seed=5, every=30)
     optimum = limits(objectives, np.zeros((1, 10)))[0]
     found = np.sqrt(((trials.x - optimum) ** 2).sum(axis=(-1, -2)).mean(axis=-1))
     assert found == pytest.approx(
-        np.sqrt(followed.errors(scales(2.0, 0.05, 0.95, 120)))[trials.rounds], rel=0.1
+        np.sqrt(response.errors(scales(2.0, 0.05, 0.95, 120)))[trials.rounds], rel=0.1
     )
 
 
@@ -108,18 +115,18 @@ def test_the_noise_chosen_spends_the_budget_and_gives_the_error_it_says() -> Non
 
 
 def test_no_other_noise_for_the_same_budget_is_better() -> None:
-    """Every q of a grid, every split between x and y: the least error is the one that was chosen."""
+    """For every q of a grid and every split between x and y."""
     network, objectives = paper("rounds=200")
-    problem = study(objectives)
-    followed = follow(network, problem, 200)
-    assert followed is not None
+    problem = analyse_problem(objectives)
+    response = linear_response(network, problem, 200)
+    assert response is not None
     terms = Terms(0.1, max(problem.smoothness), 1.0, 1.0, 1.0, 0.9, 10)
-    chosen = NoiseTradeoff(terms, followed).refined(50.0, 200)
+    chosen = NoiseTradeoff(terms, response).best(50.0, 200)
     for q in (0.6, 0.7, 0.8, chosen.q, 0.9, 0.97):
         for ratio in (0.3, 1.0, 3.0, chosen.s_x / chosen.s_y, 30.0, 100.0):
             trial = replace(terms, s_x=ratio, q=q)
             factor = epsilon_after(trial, 200).sound / 50.0
-            error = math.sqrt(followed.errors(scales(ratio * factor, factor, q, 200))[200])
+            error = math.sqrt(response.errors(scales(ratio * factor, factor, q, 200))[200])
             assert chosen.error <= error * (1 + 1e-6)
 
 
@@ -127,10 +134,12 @@ def test_the_limit_of_a_problem_that_is_not_quadratic_to_first_order() -> None:
     network, objectives = soft_network(
         noise__s_x="0.02", noise__s_y="0.02", noise__q="0.8", algorithm__alpha="0.1"
     )
-    plan, _ = make_plan(network, objectives, AdjacencyClaim(smoothness=1.5))
+    plan, _ = make_plan(network, objectives, AdjacencyClaims(smoothness=1.5))
     assert not plan.quadratic and plan.smoothness_claimed
     trials = run_trials(network, objectives, trials=TRIALS, rounds=400, seed=2, every=400)
-    distances = np.linalg.norm(trials.x[-1] - study(objectives, 1.5).optimum, axis=(-1, -2))
+    distances = np.linalg.norm(
+        trials.x[-1] - analyse_problem(objectives, 1.5).optimum, axis=(-1, -2)
+    )
     assert distances.mean() == pytest.approx(plan.accuracy.limit_mean, rel=0.1)
 
 
@@ -149,8 +158,8 @@ def test_agents_with_noise_of_their_own() -> None:
 
 def test_one_agent_in_one_dimension_by_hand() -> None:
     """n = 1, f = x^2 / 2: x+ = x + eta_x - alpha y, and x_inf = -(sum of eta_y)."""
-    found = response(
-        Iteration(np.eye(1), np.ones((1, 1, 1)), 0.5), np.ones((1, 1)), np.ones((1, 1)), 0.0, 60
+    found = compute_response(
+        LinearRound(np.eye(1), np.ones((1, 1, 1)), 0.5), np.ones((1, 1)), np.ones((1, 1)), 0.0, 60
     )
     assert found.start[:4] == pytest.approx([1, 0.25, 0.0625, 0.015625])
     assert found.noise_y[0] == 0.0  # it is in y only
@@ -173,11 +182,11 @@ def test_without_end_the_choice_is_the_one_of_the_closed_form() -> None:
     network, objectives = paper(
         "algorithm.alpha=0.05", "algorithm.gamma=1.0", "compressor.kind=identity"
     )
-    problem = study(objectives)
-    followed = follow(network, problem, 3000)
-    assert followed is not None
+    problem = analyse_problem(objectives)
+    response = linear_response(network, problem, 3000)
+    assert response is not None
     L = max(problem.smoothness)
-    chosen = NoiseTradeoff(Terms(0.05, L, 1.0, 1.0, 1.0, 0.9, 10), followed).refined(10.0, 3000)
+    chosen = NoiseTradeoff(Terms(0.05, L, 1.0, 1.0, 1.0, 0.9, 10), response).best(10.0, 3000)
     step, grid = 0.05 * L, np.linspace(least_decay(0.05, L) + 0.01, 0.999, 4000)
     best = grid[np.argmin((grid**2 / (grid**2 - step * grid - step)) ** 2 / (1 - grid**2))]
     assert chosen.q == pytest.approx(best, abs=0.02)
@@ -212,30 +221,30 @@ def test_a_budget_comes_with_bounds_that_count_rounding() -> None:
     assert 2 * largest <= privacy.rounding * privacy.magnitude <= 4 * largest
     assert 0 < plan.rounding < 0.01 * 50.0, "it is hidden by the floor"
     exact = NoiseTradeoff(
-        Terms(0.1, plan.smoothness, 1.0, 1.0, 1.0, 0.9, 10), follow_paper(400)
-    ).refined(50.0, 400)
+        Terms(0.1, plan.smoothness, 1.0, 1.0, 1.0, 0.9, 10), paper_response(400)
+    ).best(50.0, 400)
     assert plan.chosen is not None
     assert exact.error < plan.chosen.error < 1.02 * exact.error, "and that costs next to nothing"
 
 
-def follow_paper(rounds: int) -> Response:
+def paper_response(rounds: int) -> Response:
     network, objectives = paper(f"rounds={rounds}")
-    followed = follow(network, study(objectives), rounds)
-    assert followed is not None
-    return followed
+    response = linear_response(network, analyse_problem(objectives), rounds)
+    assert response is not None
+    return response
 
 
 @pytest.mark.parametrize("rounding", [1e-12, 1e-9, 1e-7])
 def test_the_floor_is_the_best_one(rounding: float) -> None:
-    """Three times as much, or as little, with what is then left of the budget: never better by more than what
-    the bounds of the choice leave open."""
+    """Three times as much, or as little, with what is then left of the budget: never better by more
+    than what the bounds of the choice leave open."""
     terms = Terms(0.1, 1.93, 1.0, 1.0, 1.0, 0.9, 10, rounding=rounding)
-    followed = follow_paper(200)
-    chosen = NoiseTradeoff(terms, followed).refined(50.0, 200)
+    response = paper_response(200)
+    chosen = NoiseTradeoff(terms, response).best(50.0, 200)
     assert chosen.floor is not None
     for factor in (0.2, 0.5, 2.0, 5.0):
         try:
-            other = NoiseTradeoff(terms, followed, chosen.floor * factor).refined(50.0, 200)
+            other = NoiseTradeoff(terms, response, chosen.floor * factor).best(50.0, 200)
         except InputError:
             continue
         assert chosen.error <= 1.03 * other.error
@@ -254,7 +263,7 @@ def test_a_magnitude_that_states_leave_is_told_so() -> None:
 def test_a_floor_below_which_rounding_eats_the_budget() -> None:
     terms = Terms(0.1, 1.93, 1.0, 1.0, 1.0, 0.9, 10, rounding=1e-9)
     with pytest.raises(InputError, match=r"leaves nothing of the result: .*noise.floor"):
-        NoiseTradeoff(terms, follow_paper(200), 1e-9).refined(50.0, 200)
+        NoiseTradeoff(terms, paper_response(200), 1e-9).best(50.0, 200)
 
 
 def test_a_step_with_which_no_budget_lasts_is_told_so() -> None:
@@ -265,7 +274,7 @@ def test_a_step_with_which_no_budget_lasts_is_told_so() -> None:
 
 def test_how_far_an_objective_of_ones_own_is_rounded_is_ones_own_claim() -> None:
     network, objectives = soft_network(algorithm__alpha="0.1")
-    plan, chosen = make_plan(network, objectives, AdjacencyClaim(smoothness=1.5), 100.0)
+    plan, chosen = make_plan(network, objectives, AdjacencyClaims(smoothness=1.5), 100.0)
     assert plan.rounding_claimed and chosen.privacy.rounding is None
     assert not planned(*paper("rounds=50"))[0].rounding_claimed
 
@@ -289,7 +298,7 @@ def test_no_noise_is_no_privacy_and_no_error() -> None:
     network, objectives = paper("noise.s_x=0", "noise.s_y=0", "rounds=100")
     plan, _ = planned(network, objectives)
     assert plan.epsilon[1].sound == math.inf and plan.accuracy.limit_rms == 0.0
-    assert plan.as_dict()["epsilon"]["1"] == {"paper": None, "sound": None}
+    assert json_ready(plan)["epsilon"][1] == {"paper": None, "sound": None}
 
 
 def test_the_written_network_can_be_loaded_and_spends_the_budget(tmp_path: Path) -> None:
@@ -327,4 +336,4 @@ def test_a_problem_without_a_single_optimum_is_refused() -> None:
     result = CliRunner().invoke(
         main, ["plan", "paper", "--set", "synthetic.rows=1", "--rounds", "10"]
     )
-    assert result.exit_code == 2 and "nothing to plan towards" in result.output
+    assert result.exit_code == 2 and "no optimum to plan for" in result.output

@@ -1,4 +1,4 @@
-"""The theorems' formulas against the lemmas they come from, and against numbers worked out by hand."""
+"""The formulas of the theorems against their lemmas, and against numbers by hand."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from cpgt.theory.theorems import (
     M_GRID,
-    Setting,
+    ProblemConstants,
     alpha_bound,
     gamma_bound,
     lemma_matrix,
@@ -20,7 +20,7 @@ from cpgt.theory.theorems import (
 )
 
 settings_ = st.builds(
-    lambda mu, condition, phi, rho_w, laplacian, q: Setting(
+    lambda mu, condition, phi, rho_w, laplacian, q: ProblemConstants(
         mu, mu * condition, phi, rho_w, laplacian, q
     ),
     mu=st.floats(1e-2, 1e2),
@@ -33,15 +33,21 @@ settings_ = st.builds(
 
 
 @given(settings_, st.sampled_from(M_GRID))
-def test_within_theorem_1_the_lemma_holds(setting: Setting, m: float) -> None:
-    """Lemma 2: the radius of G is at most h = 1 - m alpha mu / 2; its proof shows G zeta <= h zeta."""
-    gamma = gamma_bound(setting, m)
-    alpha = alpha_bound(setting, gamma, m)
-    G, rate = lemma_matrix(setting, alpha, gamma), 1 - m / 2 * alpha * setting.mu
-    zeta_4 = setting.gap / (2 * setting.laplacian)
-    zeta_3 = 2 * (setting.laplacian + setting.gap) / setting.gap
+def test_within_theorem_1_the_lemma_holds(constants: ProblemConstants, m: float) -> None:
+    """Lemma 2: the radius of G is at most h = 1 - m alpha mu / 2. The proof: G zeta <= h zeta."""
+    gamma = gamma_bound(constants, m)
+    alpha = alpha_bound(constants, gamma, m)
+    G, rate = lemma_matrix(constants, alpha, gamma), 1 - m / 2 * alpha * constants.mu
+    zeta_4 = constants.gap / (2 * constants.laplacian)
+    zeta_3 = 2 * (constants.laplacian + constants.gap) / constants.gap
     zeta = np.array(
-        [1, 2 * setting.L / (m * setting.mu), setting.L * zeta_3, zeta_4, setting.L * zeta_4]
+        [
+            1,
+            2 * constants.L / (m * constants.mu),
+            constants.L * zeta_3,
+            zeta_4,
+            constants.L * zeta_4,
+        ]
     )
     assert (G @ zeta <= rate * zeta * (1 + 1e-12)).all()
     assert np.abs(np.linalg.eigvals(G)).max() <= rate + 1e-9
@@ -49,26 +55,28 @@ def test_within_theorem_1_the_lemma_holds(setting: Setting, m: float) -> None:
 
 def test_theorem_1_by_hand() -> None:
     # mu = m mu' with mu' = 2, m = 1/2; gap 1/2, laplacian 1, phi 1/4: kappa = 1/2
-    setting = Setting(mu=2.0, L=2.0, phi=0.25, rho_w=0.5, laplacian=1.0, q=0.9)
+    constants = ProblemConstants(mu=2.0, L=2.0, phi=0.25, rho_w=0.5, laplacian=1.0, q=0.9)
     s_1 = 4 * 1 + 0.25 * 1 + (6 * 1 + 4) * 1 * 0.5
-    assert gamma_bound(setting, 0.5) == pytest.approx(0.5 * 0.25 * 1 / (4 * 0.5 * s_1))
+    assert gamma_bound(constants, 0.5) == pytest.approx(0.5 * 0.25 * 1 / (4 * 0.5 * s_1))
     s_2 = (6 * 1 + 2 * 0.25 * 2 + 8) * 0.5 + 2 * 1 * 1 * 2.5
-    assert alpha_bound(setting, 0.2, 0.5) == pytest.approx(min(1 * 0.25 / s_2, 0.1 / 2) * 0.2 / 2.0)
+    assert alpha_bound(constants, 0.2, 0.5) == pytest.approx(
+        min(1 * 0.25 / s_2, 0.1 / 2) * 0.2 / 2.0
+    )
 
 
 def test_theorem_1_says_which_conditions_are_met() -> None:
-    setting = Setting(mu=1.0, L=1.5, phi=0.5, rho_w=0.4, laplacian=1.2, q=0.5)
-    edge = theorem_1(setting, 1e-9, 1e-9)
+    constants = ProblemConstants(mu=1.0, L=1.5, phi=0.5, rho_w=0.4, laplacian=1.2, q=0.5)
+    edge = theorem_1(constants, 1e-9, 1e-9)
     assert edge.gamma_met and not edge.alpha_met, "alpha's bound shrinks with gamma"
-    assert theorem_1(setting, edge.alpha_bound, 1e-9).alpha_met
-    assert theorem_1(setting, 1e-9, edge.gamma_bound).gamma_met
-    beyond = theorem_1(setting, 1.0, 1.0)
+    assert theorem_1(constants, edge.alpha_bound, 1e-9).alpha_met
+    assert theorem_1(constants, 1e-9, edge.gamma_bound).gamma_met
+    beyond = theorem_1(constants, 1.0, 1.0)
     assert not beyond.gamma_met and not beyond.alpha_met
     assert 0 < 1 - beyond.rate < 1
 
 
 def test_without_compression_gamma_may_be_1() -> None:
-    assert gamma_bound(Setting(1.0, 10.0, 0.0, 0.5, 1.0, 0.9), 0.9) == 1.0
+    assert gamma_bound(ProblemConstants(1.0, 10.0, 0.0, 0.5, 1.0, 0.9), 0.9) == 1.0
 
 
 def test_theorem_2_of_the_written_example() -> None:

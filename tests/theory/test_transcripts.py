@@ -1,8 +1,8 @@
-"""What float64 really loses along whole runs: the same sequence x^a, y^a under two adjacent problems.
+"""The privacy loss in float64 over whole runs: the same x^a, y^a under two adjacent problems.
 
-The agents are the real ones. Beside one of them runs its shadow: the state that the other problem would have
-led to, had it sent the very same x^a, y^a. Both go through the agent's own arithmetic, bit by bit; so how
-many lattice steps they are apart, over the scale of the noise in steps, is the exact loss of the worst sign.
+The agents are the real ones. One of them has a shadow: the state that the other problem leads to if
+it sends the same x^a, y^a. Both use the agent's own arithmetic. Their distance in lattice steps,
+over the scale of the noise in steps, is the exact loss for the worst sign.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from cpgt.configuration.data import build_objectives
 from cpgt.configuration.loading import load_network
 from cpgt.configuration.network import Network
 from cpgt.runs.rounds import play_round
-from cpgt.theory.adjacency import AdjacencyClaim
+from cpgt.theory.adjacency import AdjacencyClaims
 from cpgt.theory.auditing.pair import Shifted, divergence
 from cpgt.theory.planning.plan import make_plan
 from cpgt.wire.transports import MemoryTransport
@@ -37,7 +37,7 @@ class Doubted(Participant):
 
     def __init__(self, *given: Any) -> None:
         with pytest.MonkeyPatch.context() as patch:
-            # of the two cores, which give the same bits, the one that can be handed what another has sent
+            # Both cores give the same bits, but only this one accepts another core's messages.
             patch.setattr("cpgt.agent.participant.make_core", ArrayCore)
             super().__init__(*given)
         self._given, self.lost = given, 0.0
@@ -89,7 +89,7 @@ def losses(
 def planned() -> tuple[Network, list[Objective]]:
     network = load_network("paper", ["rounds=3000"])
     objectives = build_objectives(network, {})
-    _, chosen = make_plan(network, objectives, AdjacencyClaim(delta=0.1), epsilon=100.0)
+    _, chosen = make_plan(network, objectives, AdjacencyClaims(delta=0.1), epsilon=100.0)
     return chosen, objectives
 
 

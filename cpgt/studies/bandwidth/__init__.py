@@ -1,1 +1,1 @@
-"""`cpgt bandwidth`: a network, others with its compressor exchanged, and itself uncompressed, on the wire."""
+"""`cpgt bandwidth`: the traffic of a network with several compressors and without compression."""

@@ -1,70 +1,67 @@
-"""From which dimension on compression pays on a link, headers included: measured at growing dimensions."""
+"""The dimension from which on compression pays on a link, headers included, by measurement."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import NamedTuple
 
-from cpgt.configuration.loading import parse_network
 from cpgt.configuration.network import Network
 from cpgt.results.summary import read_summary
 from cpgt.results.traffic import LINK
 from cpgt.runs.experiment import Experiment
 from cpgt.runs.launch import run_coordinator
-from cpgt.studies.bandwidth.contenders import Contender, uncompressed
+from cpgt.studies.bandwidth.contenders import Contender, replace_sections, uncompressed
 
-LARGEST = 1 << 14
+MAX_DIMENSION = 1 << 14
 ROUNDS = 60
-LEAST_GAMMA = 1e-3
+MIN_GAMMA = 1e-3
 
 
-class Step(NamedTuple):
+class RoundSizes(NamedTuple):
+    """Bytes a round on all links, with headers."""
+
     dimension: int
-    compressed: float  # bytes a round on all links, with headers
+    compressed: float
     uncompressed: float
 
+    def pays(self, price: float) -> bool:
+        """`price` is how many times the rounds compression needs."""
+        return self.compressed * price < self.uncompressed
 
-def climb(
+
+def find_break_even(
     contender: Contender, dimension: int, price: float, out: Path, search: Path
-) -> list[Step]:
-    """Measure at twice the dimension, and twice again, until a compressed round, `price` times over, is less
-    than an uncompressed one. `price` is how many more rounds compression needs, as found for this problem."""
-    steps: list[Step] = []
-    dimension *= 2
-    while dimension <= LARGEST:
-        network = _at(contender.network, dimension)
+) -> list[RoundSizes]:
+    """Measure at doubled dimensions until compression pays."""
+    found: list[RoundSizes] = []
+    while (dimension := 2 * dimension) <= MAX_DIMENSION:
+        network = _resize(contender.network, dimension)
         pair = (network, uncompressed(network))
         sizes = [_link_bytes(n, out / f"{dimension}-{n.compressor.kind}", search) for n in pair]
         if None in sizes:
-            return steps
-        steps.append(Step(dimension, *(size for size in sizes if size is not None)))
-        if steps[-1].compressed * price < steps[-1].uncompressed:
-            return steps
-        dimension *= 2
-    return steps
+            break
+        found.append(RoundSizes(dimension, *(size for size in sizes if size is not None)))
+        if found[-1].pays(price):
+            break
+    return found
 
 
-def pays(step: Step, price: float) -> bool:
-    return step.compressed * price < step.uncompressed
+def _resize(network: Network, dimension: int) -> Network:
+    """The same compressor and graph for a synthetic quadratic of this dimension.
 
-
-def _at(network: Network, dimension: int) -> Network:
-    """The network's compressor and graph, with messages of that dimension: those of a synthetic quadratic, at
-    a gamma at which no compressor makes it diverge."""
-    tables = network.model_dump(exclude_none=True, mode="json")
-    gamma = max(0.5 * (1.0 - network.algorithm_of(1).compressor.phi(dimension)), LEAST_GAMMA)
-    tables |= {
-        "rounds": ROUNDS,
-        "window": ROUNDS // 3,
-        "algorithm": {"kind": "cpgt", "alpha": 0.05, "gamma": gamma},
-        "noise": {},
-        "stop": {},
-        "objective": {"kind": "quadratic"},
-        "synthetic": {"kind": "quadratic", "dimension": dimension, "seed": 1},
-    }
-    for private in ("data", "privacy"):
-        tables.pop(private, None)
-    return parse_network(tables)
+    With this gamma no compressor makes it diverge."""
+    gamma = max(0.5 * (1.0 - network.algorithm_of(1).compressor.phi(dimension)), MIN_GAMMA)
+    return replace_sections(
+        network,
+        rounds=ROUNDS,
+        window=ROUNDS // 3,
+        algorithm={"kind": "cpgt", "alpha": 0.05, "gamma": gamma},
+        noise={},
+        stop={},
+        objective={"kind": "quadratic"},
+        synthetic={"kind": "quadratic", "dimension": dimension, "seed": 1},
+        data=None,
+    )
 
 
 def _link_bytes(network: Network, out: Path, search: Path) -> float | None:

@@ -1,7 +1,8 @@
-"""The whole of `cpgt bandwidth`, from the network to the report."""
+"""`cpgt bandwidth`, from the network to the report."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from rich.console import Console
@@ -10,10 +11,15 @@ from cpgt.agent.errors import DivergedError
 from cpgt.configuration.data import build_objectives
 from cpgt.configuration.network import Network
 from cpgt.coordinator.errors import RunError
-from cpgt.studies.bandwidth.break_even import climb
-from cpgt.studies.bandwidth.contenders import UNCOMPRESSED, Contender, contenders, tuned
-from cpgt.studies.bandwidth.measure import measure
-from cpgt.studies.bandwidth.report import Findings, savings, show, write
+from cpgt.studies.bandwidth.bandwidth_report import (
+    Findings,
+    savings,
+    show_findings,
+    write_findings,
+)
+from cpgt.studies.bandwidth.break_even import find_break_even
+from cpgt.studies.bandwidth.contenders import UNCOMPRESSED, Contender, contenders, tune_step_sizes
+from cpgt.studies.bandwidth.measure import Measured, measure_contender
 
 
 def compare_bandwidth(
@@ -34,28 +40,41 @@ def compare_bandwidth(
     objectives = build_objectives(network, {})
     if tune:
         console.print(
-            "looking, in this process, for what suits the uncompressed network", highlight=False
+            "tuning the step sizes of the uncompressed network in this process", highlight=False
         )
-        found[-1] = Contender(UNCOMPRESSED, tuned(found[-1].network, objectives, target, seed))
+        found[-1] = Contender(
+            UNCOMPRESSED, tune_step_sizes(found[-1].network, objectives, target, seed)
+        )
+    measured = _measure_all(found, out, console, target, seed, search)
+    findings = Findings(target, objectives[0].dimension, measured, tune)
+    saved = savings(findings, measured[0])
+    if findings.price and saved and min(saved) <= 1:
+        console.print("searching for the dimension from which on it would pay", highlight=False)
+        ours = next(contender for contender in found if contender.label == measured[0].label)
+        folder = out / "break-even"
+        tried = find_break_even(ours, findings.dimension, findings.price, folder, search)
+        findings = replace(findings, break_even=tried)
+    write_findings(findings, out)
+    show_findings(findings, console)
+    console.print(f"files: {out}", highlight=False, soft_wrap=True)
+    return findings
+
+
+def _measure_all(
+    found: list[Contender], out: Path, console: Console, target: float, seed: int, search: Path
+) -> list[Measured]:
+    """A compressed network that diverges is left out; the uncompressed one must not diverge."""
     measured = []
-    for i, contender in enumerate(found):
+    for i, contender in enumerate(found, start=1):
         console.print(f"running {contender.label} as processes", highlight=False)
         try:
-            measured.append(measure(contender, out / f"run-{i + 1}", target, seed, search))
+            measured.append(measure_contender(contender, out / f"run-{i}", target, seed, search))
         except RunError as error:
             if error.exit_code != DivergedError.exit_code or contender is found[-1]:
                 raise
-            console.print(f"{contender.label} diverged, and is left out", highlight=False)
+            console.print(f"{contender.label} diverged and is left out", highlight=False)
     if len(measured) < 2:
-        raise RunError("no compressed network is left; lower algorithm.alpha or algorithm.gamma", 4)
-    findings = Findings(target, objectives[0].dimension, measured, tune, ())
-    saved = savings(findings, measured[0])
-    if findings.price and saved and min(saved) <= 1:
-        console.print("looking for the dimension from which on it would pay", highlight=False)
-        ours = next(contender for contender in found if contender.label == measured[0].label)
-        steps = climb(ours, findings.dimension, findings.price, out / "break-even", search)
-        findings = Findings(target, findings.dimension, measured, tune, steps)
-    write(findings, out)
-    show(findings, console)
-    console.print(f"files: {out}", highlight=False, soft_wrap=True)
-    return findings
+        raise RunError(
+            "every compressed network diverged; lower algorithm.alpha or algorithm.gamma", 4
+        )
+    return measured

@@ -1,4 +1,4 @@
-"""One contender, run as real processes: what it sent at each layer, a round and up to a given residual."""
+"""One contender as real processes: its bytes at each layer, per round and up to a residual."""
 
 from __future__ import annotations
 
@@ -24,14 +24,16 @@ class Measured:
     alpha: float
     gamma: float
     residual: Floats  # (K + 1,): |x(k) - x_inf| / |x(0) - x_inf|
-    rounds: int | None  # the first k at which it is down to the target
+    rounds: int | None  # the first k at which it is at most the target
     per_round: dict[str, float | None]  # of all edges
     to_target: dict[str, float | None]
     tcp: Floats  # (K + 1,): bytes through TCP up to each k
     edges: list[EdgeTraffic]
 
 
-def measure(contender: Contender, out: Path, target: float, seed: int, search: Path) -> Measured:
+def measure_contender(
+    contender: Contender, out: Path, target: float, seed: int, search: Path
+) -> Measured:
     network = contender.network
     run = run_processes(network, out, seed, search)
     files = {agent: agent_folder(out, agent) / "data.npz" for agent in network.agents}
@@ -42,8 +44,8 @@ def measure(contender: Contender, out: Path, target: float, seed: int, search: P
     reached = np.flatnonzero(residual <= target)
     rounds = int(reached[0]) if len(reached) else None
     traffic = run.summary.bytes
-    # what the kernel counts is the handshake and the frames, to the byte (the summary says so, or which edges
-    # differ), so that its count is known for rounds between its samples
+    # The kernel counts exactly the handshake and the frames (the summary lists edges that differ),
+    # so its count is also known for the rounds between its samples.
     handshakes = traffic.kernel.handshake * len(traffic.edges)
     tcp = np.asarray(run.bytes["zmtp"] + handshakes, dtype=np.float64)
     return Measured(

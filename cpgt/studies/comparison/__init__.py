@@ -1,1 +1,1 @@
-"""Several algorithms on the same problem, as processes, on equal terms. All is observed: NOT PRIVATE."""
+"""`cpgt compare`: several algorithms on the same problem. Every state is observed: NOT PRIVATE."""

@@ -1,7 +1,7 @@
 """`cpgt compare`: the same problem by several algorithms, each as real processes.
 
-The residual is the distance to the optimum, |x(k) - x*|_F / |x(0) - x*|_F, from states that every agent
-writes down. That needs data that may be seen: synthetic data.
+The residual is |x(k) - x*|_F / |x(0) - x*|_F, from the states that every agent records. Recorded
+states reveal the data, so only synthetic data is allowed.
 """
 
 from __future__ import annotations
@@ -17,96 +17,111 @@ from cpgt.agent.errors import DivergedError
 from cpgt.agent.objectives import Objective
 from cpgt.agent.privacy.account import Terms, epsilon_after
 from cpgt.configuration.data import build_objectives
-from cpgt.configuration.loading import NetworkError, apply_overrides, parse_network
+from cpgt.configuration.loading import NetworkError
 from cpgt.configuration.network import Network
 from cpgt.coordinator.errors import RunError
 from cpgt.results.optimum import solve
 from cpgt.runs.observed import run_processes
 from cpgt.runs.pool import run_tasks
-from cpgt.studies.comparison import tuning
-from cpgt.studies.comparison.report import DELTA, NOT_PRIVATE, Entry, Question, draw, table, write
+from cpgt.studies import NOT_PRIVATE
+from cpgt.studies.comparison.comparison_report import (
+    DELTA,
+    ComparisonEntry,
+    ComparisonSettings,
+    comparison_table,
+    draw_comparison,
+    write_comparison,
+)
+from cpgt.studies.comparison.step_sizes import (
+    BUDGET,
+    best_step_sizes,
+    largest_smoothness,
+    tuning_tasks,
+)
+from cpgt.studies.comparison.variants import variant
+from cpgt.studies.target import HOPELESS
 from cpgt.wire.arrays import Floats
 
 
-def compare(
-    networks: Mapping[str, Network], question: Question, out: Path, console: Console
-) -> list[Entry]:
+def compare_algorithms(
+    networks: Mapping[str, Network], settings: ComparisonSettings, out: Path, console: Console
+) -> list[ComparisonEntry]:
     first = next(iter(networks.values()))
     if first.synthetic is None:
-        raise NetworkError("compare: every state is written down, which is for synthetic data only")
+        raise NetworkError("compare: every state is recorded, so the data must be synthetic")
     console.print(f"[bold red]NOT PRIVATE[/]: {NOT_PRIVATE}", highlight=False)
     objectives = build_objectives(first, {})
     optimum = solve(objectives)
-    if question.tune:
-        networks = tune(networks, objectives, optimum, question, console)
+    if settings.tune:
+        networks = tune_networks(networks, objectives, optimum, settings, console)
     entries = []
     for kind, network in networks.items():
         with console.status(f"{kind} as processes"):
-            entries.append(_enter(network, objectives, optimum, question, out / "runs" / kind))
-    write(entries, question.target, out)
-    draw(entries, question, out)
-    console.print(table(entries, question.target))
+            folder = out / "runs" / kind
+            entries.append(_run_entry(network, objectives, optimum, settings, folder))
+    write_comparison(entries, settings.target, out)
+    draw_comparison(entries, settings, out)
+    console.print(comparison_table(entries, settings.target))
     return entries
 
 
-def tune(
+def tune_networks(
     networks: Mapping[str, Network],
     objectives: Sequence[Objective],
     optimum: Floats,
-    question: Question,
+    settings: ComparisonSettings,
     console: Console,
 ) -> dict[str, Network]:
-    """The same networks with the step sizes that were best on the grid."""
-    L = tuning.smoothness(objectives)
+    """The same networks, each with the best step sizes of its grid."""
+    L = largest_smoothness(objectives)
     if L is None:
         raise NetworkError(
-            "--tune: these objectives do not say how smooth they are; give step sizes with --set"
+            "--tune: the smoothness of an objective is not known; give step sizes with --set"
         )
-    asked = [
-        tuning.tasks(network, kind, L, optimum, question.target, question.seed + 1)
+    tasks = [
+        task
         for kind, network in networks.items()
+        for task in tuning_tasks(network, kind, L, optimum, settings.target, settings.seed + 1)
     ]
-    what = f"tuning, {tuning.BUDGET} settings for each algorithm"
-    scores = run_tasks([task for tasks in asked for task in tasks], what, console)
+    scores = run_tasks(tasks, f"tuning, {BUDGET} settings for each algorithm", console)
     tuned = {}
     for i, (kind, network) in enumerate(networks.items()):
-        found = tuning.best(kind, L, scores[i * tuning.BUDGET : (i + 1) * tuning.BUDGET])
-        tables = network.model_dump(exclude_none=True, mode="json")
-        apply_overrides(tables, found.overrides(kind))
-        tuned[kind] = parse_network(tables, kind)
+        best = best_step_sizes(kind, L, scores[i * BUDGET : (i + 1) * BUDGET])
+        tuned[kind] = variant(network, kind, best.overrides(kind))
     return tuned
 
 
-def _enter(
+def _run_entry(
     network: Network,
     objectives: Sequence[Objective],
     optimum: Floats,
-    question: Question,
+    settings: ComparisonSettings,
     out: Path,
-) -> Entry:
-    epsilon = _epsilon(network, objectives)
+) -> ComparisonEntry:
+    epsilon = _largest_epsilon(network, objectives)
     try:
-        run = run_processes(network, out, question.seed, question.search)
+        run = run_processes(network, out, settings.seed, settings.search)
     except RunError as error:
         if error.exit_code != DivergedError.exit_code:
             raise
-        return Entry(network, None, np.array([]), None, epsilon, "diverged")
+        return ComparisonEntry(network, None, np.array([]), None, epsilon, "diverged")
     residual = np.linalg.norm(run.x - optimum, axis=(1, 2))
     residual = residual / residual[0]
-    note = "" if residual[-1] < tuning.HOPELESS else "diverged"
-    return Entry(network, run, residual, reached(residual, question.target), epsilon, note)
+    note = "" if residual[-1] < HOPELESS else "diverged"
+    reached = round_reached(residual, settings.target)
+    return ComparisonEntry(network, run, residual, reached, epsilon, note)
 
 
-def reached(residual: Floats, target: float) -> int | None:
-    """The round from which on the residual stays at the target or below: noise may lift it again."""
+def round_reached(residual: Floats, target: float) -> int | None:
+    """The round from which on the residual stays at most at the target. (Noise may raise it.)"""
     above = np.flatnonzero(~(residual <= target))
     first = int(above[-1]) + 1 if above.size else 0
     return first if first < len(residual) else None
 
 
-def _epsilon(network: Network, objectives: Sequence[Objective]) -> float | None:
-    """Of the agent that spends most. Defined for CPGT's way to add noise, and where L is known."""
-    family, L = ALGORITHMS[network.algorithm.kind], tuning.smoothness(objectives)
+def _largest_epsilon(network: Network, objectives: Sequence[Objective]) -> float | None:
+    """Of the agent that spends most. None if the account or L is not known."""
+    family, L = ALGORITHMS[network.algorithm.kind], largest_smoothness(objectives)
     if not (family.adds_noise and family.make is CPGT) or L is None:
         return None
     alpha, dimension = network.algorithm.alpha, objectives[0].dimension

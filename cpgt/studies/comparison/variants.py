@@ -1,4 +1,4 @@
-"""One network, played by several algorithms: what of the network file each of them takes."""
+"""One network for several algorithms: the part of the network file that each of them uses."""
 
 from __future__ import annotations
 
@@ -11,28 +11,26 @@ from cpgt.configuration.network import Network
 
 
 def variant(network: Network, kind: str, overrides: Sequence[str] = ()) -> Network:
-    """The same problem and graph, played by `kind`: with the network's alpha, and with its gamma, compressor,
-    noise and the algorithm's own options as far as it has any; then with the overrides."""
+    """The same problem and graph for algorithm `kind`, then changed by the overrides.
+
+    It keeps alpha, and of gamma, compressor and noise what the algorithm uses. Options of an
+    algorithm stay with that algorithm."""
     family, tables = ALGORITHMS[kind], network.model_dump(exclude_none=True, mode="json")
-    kept = (
-        tables["algorithm"]
-        if kind == network.algorithm.kind
-        else {"alpha": network.algorithm.alpha}
-    )
-    tables["algorithm"] = {**kept, "kind": kind}
+    if kind != network.algorithm.kind:
+        tables["algorithm"] = {"kind": kind, "alpha": network.algorithm.alpha}
     if family.takes_gamma:
         tables["algorithm"]["gamma"] = network.algorithm.gamma
     if not family.takes_compressor:
         del tables["compressor"]
     tables["noise"] = _noise(tables["noise"], family.make.channels) if family.adds_noise else {}
     tables["name"] = kind
-    tables.pop("privacy", None)  # no budget is to end a comparison
+    tables.pop("privacy", None)  # a budget must not end a comparison
     apply_overrides(tables, overrides)
     return parse_network(tables, kind)
 
 
 def _noise(noise: dict[str, Any], channels: int) -> dict[str, Any]:
-    """Where x alone is exchanged there is no noise on y."""
+    """An algorithm that exchanges x alone has no noise on y."""
     if channels > 1:
         return noise
     agents = {agent: {**own, "s_y": 0.0} for agent, own in noise.get("agents", {}).items()}
@@ -40,29 +38,29 @@ def _noise(noise: dict[str, Any], channels: int) -> dict[str, Any]:
 
 
 def read_algorithms(text: str) -> list[str]:
-    """From a list with commas; all that there are from an empty one."""
+    """From a comma-separated list; an empty one means all algorithms."""
     kinds = list(dict.fromkeys(kind.strip() for kind in text.split(",") if kind.strip()))
     unknown = [kind for kind in kinds if kind not in ALGORITHMS]
     if unknown:
         raise NetworkError(
-            f"--algorithms: {unknown[0]!r} is not known; there are {', '.join(ALGORITHMS)}"
+            f"--algorithms: {unknown[0]!r} is not known; choose from {', '.join(ALGORITHMS)}"
         )
     return kinds or list(ALGORITHMS)
 
 
 def _check_own(override: str, change: str) -> None:
-    """The problem is the same for all, or the comparison means nothing."""
+    """A comparison is meaningful only if the problem is the same for all algorithms."""
     key = change.partition("=")[0].strip()
     if key.partition(".")[0] not in ("algorithm", "compressor", "noise") or key == "algorithm.kind":
         raise NetworkError(
-            f"--set {override}: one algorithm alone may change algorithm, compressor and noise"
+            f"--set {override}: for one algorithm only algorithm, compressor and noise can change"
         )
 
 
 def split_overrides(
     overrides: Sequence[str], kinds: Sequence[str]
 ) -> tuple[list[str], dict[str, list[str]]]:
-    """Overrides for all, and those of the form `kind:key.path=value` for one algorithm."""
+    """Overrides for all algorithms, and those of the form `kind:key.path=value` for one."""
     common: list[str] = []
     own: dict[str, list[str]] = {kind: [] for kind in kinds}
     for override in overrides:
@@ -74,6 +72,6 @@ def split_overrides(
             own[kind].append(rest)
         else:
             raise NetworkError(
-                f"--set {override}: {kind!r} is not compared here; there are {', '.join(kinds)}"
+                f"--set {override}: {kind!r} is not compared here, only {', '.join(kinds)}"
             )
     return common, own

@@ -1,1 +1,1 @@
-"""The paper's experiments, made again: each module computes one figure or table, and draws and checks it."""
+"""The paper's experiments. Each module computes, draws and checks one figure or table."""

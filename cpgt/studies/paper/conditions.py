@@ -1,4 +1,4 @@
-"""The table of Theorem 1 and Theorem 2: which of their conditions the paper's own choices meet."""
+"""The table of Theorem 1 and Theorem 2: which of their conditions the paper's parameters meet."""
 
 from __future__ import annotations
 
@@ -12,7 +12,14 @@ from cpgt.results.tables import write_csv
 from cpgt.studies.paper.accuracy import DECAYS
 from cpgt.studies.paper.rows import ROWS, row_network, row_objectives
 from cpgt.theory.quadratics import Curvature, curvature
-from cpgt.theory.theorems import Setting, Theorem1, Theorem2, lemma_matrix, theorem_1, theorem_2
+from cpgt.theory.theorems import (
+    ProblemConstants,
+    Theorem1,
+    Theorem2,
+    lemma_matrix,
+    theorem_1,
+    theorem_2,
+)
 from cpgt.topologies import spectrum
 
 DELTA = 1.0
@@ -29,31 +36,31 @@ class Conditions(NamedTuple):
     first: Theorem1
     lemma_radius: float
     second: Theorem2
-    sound: float | None  # epsilon that holds, for infinitely many rounds
-    decays_met: list[float]  # of the figure "accuracy": those for which Theorem 2 gives an epsilon
+    sound: float | None  # the sound epsilon, for infinitely many rounds
+    decays_met: list[float]  # decays of the figure "accuracy" for which Theorem 2 gives an epsilon
 
 
 def conditions(row: str) -> Conditions:
     network, objectives = row_network(row), row_objectives(row)
     algorithm, noise = network.algorithm_of(1), network.noise
-    found, bent = spectrum(network.topology), curvature(objectives)
+    graph, curved = spectrum(network.topology), curvature(objectives)
     phi = algorithm.compressor.phi(objectives[0].dimension)
-    setting = Setting(bent.mu, bent.L, phi, found.rho_w, found.laplacian, noise.q)
+    constants = ProblemConstants(curved.mu, curved.L, phi, graph.rho_w, graph.laplacian, noise.q)
     alpha, gamma = network.algorithm.alpha, network.algorithm.gamma
-    G = lemma_matrix(setting, alpha, gamma)
-    terms = Terms(alpha, bent.L, DELTA, noise.s_x, noise.s_y, noise.q, objectives[0].dimension)
+    G = lemma_matrix(constants, alpha, gamma)
+    terms = Terms(alpha, curved.L, DELTA, noise.s_x, noise.s_y, noise.q, objectives[0].dimension)
     epsilon = epsilon_forever(terms)
     return Conditions(
         network.name,
         alpha,
         gamma,
         phi,
-        bent,
-        theorem_1(setting, alpha, gamma),
+        curved,
+        theorem_1(constants, alpha, gamma),
         float(np.abs(np.linalg.eigvals(G)).max()),
-        theorem_2(alpha, bent.L, noise.s_x, noise.s_y, noise.q, DELTA),
+        theorem_2(alpha, curved.L, noise.s_x, noise.s_y, noise.q, DELTA),
         epsilon.sound if epsilon else None,
-        [q for q in DECAYS if theorem_2(alpha, bent.L, 1.0, 1.0, q).met],
+        [q for q in DECAYS if theorem_2(alpha, curved.L, 1.0, 1.0, q).met],
     )
 
 
@@ -63,9 +70,10 @@ def all_conditions() -> list[Conditions]:
 
 HEADER = (
     "algorithm", "mu_each", "mu_average", "L", "phi",
-    "gamma", "gamma_bound", "gamma_met", "alpha", "alpha_bound", "alpha_met", "promised_rate", "lemma_radius",
-    "theorem2_alpha_bound", "theorem2_alpha_met", "q_min", "q_met", "epsilon_paper", "epsilon_sound",
-    "accuracy_decays_met",
+    "gamma", "gamma_bound", "gamma_met",
+    "alpha", "alpha_bound", "alpha_met", "promised_rate", "lemma_radius",
+    "theorem2_alpha_bound", "theorem2_alpha_met", "q_min", "q_met", "epsilon_paper",
+    "epsilon_sound", "accuracy_decays_met",
 )  # fmt: skip
 
 

@@ -1,7 +1,8 @@
-"""Figure "convergence": the residual (1/T) sum_t |x_t(k) - x_inf,t|_F over rounds, and over measured bytes.
+"""Figure "convergence": the residual (1/T) sum_t |x_t(k) - x_inf,t|_F over rounds and over bytes.
 
-x_inf of a trial is where its own noise on y takes it. Noise that comes after the last round played is missing
-in it, so more rounds are played than shown: by then the rest is a hundredth of the smallest residual shown.
+x_inf of a trial follows from its noise on y, without that of the rounds after the last one. So a
+trial has more rounds than are shown; the missing noise then moves x_inf by a hundredth of the
+smallest residual shown.
 """
 
 from __future__ import annotations
@@ -23,16 +24,16 @@ from cpgt.theory.quadratics import hessians, limits, tracking_radius
 from cpgt.wire.arrays import Floats
 
 EVERY = 10
-BEYOND = 500  # rounds played beyond those shown
-FITTED = 0.4  # of the rounds shown, the last: where the start is forgotten
-STEADY = 0.1  # how much the slope may change between the two halves of the fitted rounds
-SAME = 1e-9  # relative difference allowed between a trial as processes and in the batch
+BEYOND = 500  # rounds after those shown
+FITTED = 0.4  # the last part of the rounds shown, which the start no longer affects
+STEADY = 0.1  # allowed relative change of the slope between the two halves of the fitted rounds
+SAME = 1e-9  # allowed relative difference between a trial as processes and in the batch
 LAYER = "zmtp"
 
 
-class Portion(NamedTuple):
+class ResidualPortion(NamedTuple):
     residual: Floats  # (kept rounds,): sum over trials
-    first_trial: Floats  # (kept rounds, agents, d): x of the first of them
+    first_trial: Floats  # (kept rounds, agents, d): x of the first trial
 
 
 class Curve(NamedTuple):
@@ -42,54 +43,53 @@ class Curve(NamedTuple):
     residual: Floats
     first_trial: Floats
     rate: float
-    steadiness: float  # slope of the later half of the fitted rounds over that of the earlier
+    steadiness: float  # slope of the second half of the fitted rounds over that of the first
 
 
-def play(row: str, rounds: int, first: int, trials: int, seed: int) -> Portion:
-    """A portion of the trials; runs in a worker process."""
+def simulate(row: str, rounds: int, first: int, trials: int, seed: int) -> ResidualPortion:
+    """One batch of trials. Runs in a worker process."""
     objectives = row_objectives(row)
     network, played = row_network(row), rounds + BEYOND
     found = run_trials(
         network, objectives, trials=trials, rounds=played, seed=seed, first=first, every=EVERY
     )
     ends = limits(objectives, found.noise)[:, None, :]
-    return Portion(np.linalg.norm(found.x - ends, axis=(2, 3)).sum(axis=1), found.x[:, 0])
+    return ResidualPortion(np.linalg.norm(found.x - ends, axis=(2, 3)).sum(axis=1), found.x[:, 0])
 
 
 def tasks(trials: int, rounds: int, seed: int) -> list[Task]:
-    """The same seed for all rows: they meet the same noise, and trial 0 is `cpgt run ROW --seed SEED`."""
+    """All rows have the same seed, so the same noise. Trial 0 is `cpgt run ROW --seed SEED`."""
     return [
-        Task(play, (row, rounds, first, number, seed), (rounds + BEYOND) * number)
+        Task(simulate, (row, rounds, first, number, seed), (rounds + BEYOND) * number)
         for row in ROWS
         for first, number in portions(trials)
     ]
 
 
-def curves(results: Sequence[Portion], trials: int, rounds: int) -> dict[str, Curve]:
+def curves(results: Sequence[ResidualPortion], trials: int, rounds: int) -> dict[str, Curve]:
     each, shown = len(results) // len(ROWS), np.arange(0, rounds + 1, EVERY)
     return {
         row: _curve(results[i * each : (i + 1) * each], trials, shown) for i, row in enumerate(ROWS)
     }
 
 
-def _curve(found: Sequence[Portion], trials: int, rounds: NDArray[np.int64]) -> Curve:
+def _curve(found: Sequence[ResidualPortion], trials: int, rounds: NDArray[np.int64]) -> Curve:
     residual = np.sum([portion.residual for portion in found], axis=0)[: len(rounds)] / trials
     rate, steadiness = fit(rounds, residual)
     return Curve(rounds, residual, found[0].first_trial[: len(rounds)], rate, steadiness)
 
 
 def fit(rounds: NDArray[np.int64], residual: Floats) -> tuple[float, float]:
-    """The rate per round in the last part of a curve, and how steady its slope is there.
+    """The rate per round in the last part of a curve, and the steadiness of its slope there.
 
-    A sublinear curve looks straight on any short stretch, but its slope falls: for 1/k the steadiness is 0.78
-    on the last 40 % of the rounds, for exp(-sqrt(k)) 0.88; a linear one has 1."""
+    A sublinear curve looks straight over a few rounds, but its slope decreases. On the last 40 % of
+    the rounds the steadiness is 0.78 for 1/k, 0.88 for exp(-sqrt(k)), and 1 for a linear curve."""
     start = np.searchsorted(rounds, rounds[-1] * (1 - FITTED))
     middle = (start + len(rounds)) // 2
     logs = np.log(residual)
-    slopes = [
-        _slope(rounds[part], logs[part]) for part in (slice(start, middle + 1), slice(middle, None))
-    ]
-    return float(np.exp(_slope(rounds[start:], logs[start:]))), slopes[1] / slopes[0]
+    early = _slope(rounds[start : middle + 1], logs[start : middle + 1])
+    late = _slope(rounds[middle:], logs[middle:])
+    return float(np.exp(_slope(rounds[start:], logs[start:]))), late / early
 
 
 def _slope(rounds: NDArray[np.int64], logs: Floats) -> float:
@@ -97,7 +97,7 @@ def _slope(rounds: NDArray[np.int64], logs: Floats) -> float:
 
 
 def predicted_rate(row: str) -> float:
-    """The slower of the noise's decay q and the round without noise and compression."""
+    """The slower of the decay q of the noise and the round without noise and compression."""
     network = row_network(row)
     algorithm = network.algorithm
     radius = tracking_radius(
@@ -116,7 +116,7 @@ def checks(found: Mapping[str, Curve], processes: Mapping[str, ProcessRun]) -> l
         difference = largest_difference(curve, processes[row])
         made.append(
             Check(
-                f"{name}: trial 0 as processes is trial 0 of the batch",
+                f"{name}: trial 0 as processes equals trial 0 of the batch",
                 difference <= SAME,
                 f"largest relative difference {difference:.1e} in {processes[row].rounds} rounds",
             )
@@ -126,8 +126,8 @@ def checks(found: Mapping[str, Curve], processes: Mapping[str, ProcessRun]) -> l
 
 def largest_difference(curve: Curve, run: ProcessRun) -> float:
     """Of x between the batch and the processes, relative to the largest x of the round."""
-    wire = run.x[curve.rounds]
-    error = np.abs(curve.first_trial - wire).max(axis=(1, 2)) / np.abs(wire).max(axis=(1, 2))
+    x = run.x[curve.rounds]
+    error = np.abs(curve.first_trial - x).max(axis=(1, 2)) / np.abs(x).max(axis=(1, 2))
     return float(error.max())
 
 
@@ -141,20 +141,12 @@ def write(found: Mapping[str, Curve], processes: Mapping[str, ProcessRun], out: 
         ((int(k), *r) for k, r in zip(rounds, table.tolist(), strict=True)),
     )
     layers = list(next(iter(processes.values())).bytes)
-    write_csv(
-        out / "bytes.csv",
-        ["algorithm", "round", *layers, "residual"],
-        (
-            (
-                name,
-                int(k),
-                *(int(processes[row].bytes[layer][k]) for layer in layers),
-                float(residual),
-            )
-            for name, (row, curve) in zip(names, found.items(), strict=True)
-            for k, residual in zip(curve.rounds, curve.residual, strict=True)
-        ),
+    rows = (
+        (row_network(row).name, int(k), *(int(processes[row].bytes[a][k]) for a in layers), value)
+        for row, curve in found.items()
+        for k, value in zip(curve.rounds, curve.residual.tolist(), strict=True)
     )
+    write_csv(out / "bytes.csv", ["algorithm", "round", *layers, "residual"], rows)
     write_csv(
         out / "rates.csv",
         ["algorithm", "fitted", "predicted", "steadiness"],
@@ -172,9 +164,8 @@ def draw(
             axes.semilogy(curve.rounds, curve.residual, label=label, **look(i))
         axes.set(xlabel="round $k$", ylabel=r"mean $\|x(k) - x_\infty\|_F$")
         axes.legend()
-    with figure(out, "bytes", note=f"{note} Bytes: frames of one trial run as processes.") as (
-        axes,
-    ):
+    bytes_note = f"{note} Bytes: frames of one trial run as processes."
+    with figure(out, "bytes", note=bytes_note) as (axes,):
         for i, (row, curve) in enumerate(found.items()):
             sent = processes[row].bytes[LAYER][curve.rounds] / 1e6
             axes.semilogy(sent, curve.residual, label=row_network(row).name, **look(i))

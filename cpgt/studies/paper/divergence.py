@@ -1,8 +1,8 @@
-"""The finding: with the cost as the paper writes it, its own DiaDSP row diverges.
+"""With the cost as the paper writes it, the paper's own DiaDSP row diverges.
 
-Without noise, DiaDSP on quadratics is a linear iteration. Its spectral radius decides: below 1 it converges
-from every start, above 1 from almost none. It is computed for many draws of the data, and shown beside rounds
-really played.
+Without noise, DiaDSP on quadratics is a linear iteration. With a spectral radius below 1 it
+converges from every start, above 1 from almost none. The radius is computed for many draws of the
+data, and shown next to the error in simulated rounds.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Case(NamedTuple):
     error: Floats  # (rounds + 1,): |x(k) - x*|_F of DiaDSP without noise, on the shipped data
 
 
-def play(label: str, draws: int) -> Case:
+def simulate(label: str, draws: int) -> Case:
     """Runs in a worker process."""
     scale = float(SCALES[label])
     radii = np.array([_radii(scale, seed) for seed in range(1, draws + 1)])
@@ -56,7 +56,7 @@ def play(label: str, draws: int) -> Case:
 
 
 def _radii(scale: float, seed: int) -> list[float]:
-    """Of every row, as it would be without noise and compression. Seed 1 is the data that is shipped."""
+    """The radius of each row without noise and compression. Seed 1 gives the shipped data."""
     data = row_network(DIADSP, f"objective.scale={scale!r}", f"synthetic.seed={seed}")
     each = hessians(build_objectives(data, {}))
     parameters = [row_network(row).algorithm for row in ROWS]
@@ -64,7 +64,7 @@ def _radii(scale: float, seed: int) -> list[float]:
 
 
 def tasks(draws: int) -> list[Task]:
-    return [Task(play, (label, draws), 5e3 * draws) for label in SCALES]
+    return [Task(simulate, (label, draws), 5e3 * draws) for label in SCALES]
 
 
 def checks(cases: Sequence[Case]) -> list[Check]:
@@ -72,9 +72,10 @@ def checks(cases: Sequence[Case]) -> list[Check]:
     for case in cases:
         radii, scaled = case.radii[DIADSP], SCALES[case.label] == Fraction(1, 36)
         passed = bool((radii < 1).all() if scaled else (radii > 1).all())
-        words = f"DiaDSP {'converges' if scaled else 'diverges'} with f_i = {case.label}"
-        detail = f"spectral radius {radii.min():.3f} to {radii.max():.3f} in {len(radii)} draws of the data"
-        made.append(Check(words, passed, detail))
+        name = f"DiaDSP {'converges' if scaled else 'diverges'} with f_i = {case.label}"
+        interval = f"{radii.min():.3f} to {radii.max():.3f}"
+        detail = f"spectral radius {interval} in {len(radii)} draws of the data"
+        made.append(Check(name, passed, detail))
     return made
 
 
@@ -97,24 +98,14 @@ def draw(cases: Sequence[Case], out: Path) -> None:
     with figure(out, "divergence", panels=2, note=note) as (left, right):
         for i, case in enumerate(cases):
             radii = np.sort(case.radii[DIADSP])
-            left.step(
-                radii,
-                np.arange(1, len(radii) + 1) / len(radii),
-                label=f"$f_i$ = {case.label}",
-                **look(i),
-            )
+            shares = np.arange(1, len(radii) + 1) / len(radii)
+            left.step(radii, shares, label=f"$f_i$ = {case.label}", **look(i))
             right.semilogy(case.error, label=f"$f_i$ = {case.label}", **look(i))
             radius = case.radii[DIADSP][0]
             tail = np.arange(ROUNDS // 2, ROUNDS + 1)
             guide = case.error[-1] * radius ** (tail - ROUNDS)
-            right.semilogy(
-                tail,
-                guide,
-                color="0.6",
-                lw=4,
-                zorder=0,
-                label="slope: spectral radius" if i == len(cases) - 1 else None,
-            )
+            label = "slope: spectral radius" if i == len(cases) - 1 else None
+            right.semilogy(tail, guide, color="0.6", lw=4, zorder=0, label=label)
         left.axvline(1, color="0.4", lw=1)
         left.set(
             xlabel="spectral radius of one round of DiaDSP", ylabel="share of draws", xscale="log"

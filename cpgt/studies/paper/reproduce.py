@@ -1,32 +1,30 @@
-"""`cpgt reproduce`: every figure and table of the paper's experiments, into one folder, with checks."""
+"""`cpgt reproduce`: every figure and table of the paper's experiments, with checks."""
 
 from __future__ import annotations
 
-import json
 import platform
 import time
 from collections.abc import Sequence
 from importlib.metadata import version
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
+from cpgt.results.formatting import format_number, make_table, write_json
 from cpgt.results.tables import Check
 from cpgt.runs.observed import ProcessRun, run_processes
 from cpgt.runs.pool import run_tasks
+from cpgt.studies import NOT_PRIVATE
 from cpgt.studies.paper import accuracy, conditions, convergence, divergence
 from cpgt.studies.paper.rows import ROWS, row_network
 
-NOT_PRIVATE = "every run is seeded and observed, on synthetic data"
 
-
-def reproduce(
+def reproduce_paper(
     out: Path, trials: int, seed: int, console: Console, *, rounds: int = 2000, draws: int = 100
 ) -> list[Check]:
-    """Make everything; the checks that were made on it."""
+    """Write all files, and return the checks."""
     began = time.monotonic()
     console.print(f"[bold red]NOT PRIVATE[/]: {NOT_PRIVATE}", highlight=False)
     processes = _run_rows(out / "processes", rounds, seed, console)
@@ -60,7 +58,7 @@ def reproduce(
 
 
 def _run_rows(out: Path, rounds: int, seed: int, console: Console) -> dict[str, ProcessRun]:
-    """One trial of each row as real processes: its bytes, and the proof that the batch speaks for it."""
+    """One trial of each row as real processes: for its bytes, and to check the batch against it."""
     runs = {}
     for row in ROWS:
         with console.status(f"{row_network(row).name} as processes"):
@@ -72,19 +70,16 @@ def _run_rows(out: Path, rounds: int, seed: int, console: Console) -> dict[str, 
 def _write_summary(
     out: Path, trials: int, seed: int, seconds: float, made: Sequence[Check]
 ) -> None:
-    summary: dict[str, Any] = {
+    versions = {name: version(name) for name in ("cpgt", "numpy")}
+    summary = {
         "not_private": [NOT_PRIVATE],
         "trials": trials,
         "seed": seed,
         "seconds": round(seconds, 1),
-        "versions": {
-            "python": platform.python_version(),
-            "cpgt": version("cpgt"),
-            "numpy": version("numpy"),
-        },
-        "checks": [check._asdict() for check in made],
+        "versions": {"python": platform.python_version(), **versions},
+        "checks": made,
     }
-    (out / "summary.json").write_text(json.dumps(summary, indent=2) + "\n", encoding="utf-8")
+    write_json(out / "summary.json", summary)
 
 
 def _show(
@@ -100,33 +95,25 @@ def _show(
         numbers = (f"{curve.rate:.5f}", f"{convergence.predicted_rate(row):.5f}", f"{sent:.2f}")
         rates.add_row(row_network(row).name, *numbers, f"{curve.residual[-1]:.2g}")
     console.print(f"After {processes[ROWS[0]].rounds:,} rounds", rates)
-    console.print("What the theorems ask for, and whether it is met", _theorems(table))
+    console.print("Conditions of the theorems, and whether they are met", _theorems(table))
     for check in made:
-        word = "[green]holds[/]" if check.passed else "[bold red]FAILS[/]"
-        console.print(f"{word}  {check.name}: {check.detail}", highlight=False, soft_wrap=True)
+        verdict = "[green]holds[/]" if check.passed else "[bold red]FAILS[/]"
+        console.print(f"{verdict}  {check.name}: {check.detail}", highlight=False, soft_wrap=True)
 
 
 def _theorems(table: Sequence[conditions.Conditions]) -> Table:
-    made = Table("", *(c.name for c in table))
-    made.add_row("gamma, alpha", *(f"{c.gamma:g}, {c.alpha:g}" for c in table))
-    made.add_row(
-        "Theorem 1: gamma up to", *(_met(c.first.gamma_bound, c.first.gamma_met) for c in table)
-    )
-    made.add_row(
-        "Theorem 1: alpha up to", *(_met(c.first.alpha_bound, c.first.alpha_met) for c in table)
-    )
-    made.add_row(
-        "Theorem 2: alpha below", *(_met(c.second.alpha_bound, c.second.alpha_met) for c in table)
-    )
-    made.add_row("Theorem 2: q above", *(_met(c.second.q_min, c.second.q_met) for c in table))
-    made.add_row("epsilon, paper", *(_number(c.second.epsilon) for c in table))
-    made.add_row("epsilon, sound", *(_number(c.sound) for c in table))
-    return made
+    first, second = [c.first for c in table], [c.second for c in table]
+    rows = [
+        ("gamma, alpha", *(f"{c.gamma:g}, {c.alpha:g}" for c in table)),
+        ("Theorem 1: gamma up to", *(_bound(t.gamma_bound, t.gamma_met) for t in first)),
+        ("Theorem 1: alpha up to", *(_bound(t.alpha_bound, t.alpha_met) for t in first)),
+        ("Theorem 2: alpha below", *(_bound(t.alpha_bound, t.alpha_met) for t in second)),
+        ("Theorem 2: q above", *(_bound(t.q_min, t.q_met) for t in second)),
+        ("epsilon, paper", *(format_number(t.epsilon, ".3f") for t in second)),
+        ("epsilon, sound", *(format_number(c.sound, ".3f") for c in table)),
+    ]
+    return make_table(["", *(c.name for c in table)], rows)
 
 
-def _number(value: float | None) -> str:
-    return "-" if value is None else f"{value:.3f}"
-
-
-def _met(bound: float, met: bool) -> str:
-    return f"{bound:.2g} {'yes' if met else 'no'}"
+def _bound(value: float, met: bool) -> str:
+    return f"{value:.2g} {'yes' if met else 'no'}"

@@ -1,4 +1,4 @@
-"""The rows of the paper's table, and what it says about them. Everything here is seeded: NOT PRIVATE."""
+"""The rows of the paper's table: networks and objectives. All runs are seeded: NOT PRIVATE."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from cpgt.configuration.loading import load_network
 from cpgt.configuration.network import Network
 
 ROWS = ("paper-c1", "paper-c2-1", "paper-c2-2", "paper-diadsp")
-PORTION = 200  # trials at once: enough for numpy's cost per call, few enough for the cache
+PORTION = 200  # trials in one batch: many, because calls of numpy cost; few, because of the cache
 NOTE = "NOT PRIVATE (seeded experiment on synthetic data). f_i = |A_i x - b_i|² / 36."
 
 
@@ -25,5 +25,5 @@ def row_objectives(row: str) -> list[Objective]:
 
 
 def portions(trials: int) -> list[tuple[int, int]]:
-    """(first, number) of the trials to run together."""
+    """(first, number) of the trials in each batch."""
     return [(first, min(PORTION, trials - first)) for first in range(0, trials, PORTION)]

@@ -1,1 +1,1 @@
-"""`cpgt audit`: attack the network as an eavesdropper would, and see whether epsilon holds."""
+"""`cpgt audit`: attacks of an eavesdropper, to test whether the claimed epsilon holds."""

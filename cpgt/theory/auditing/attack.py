@@ -1,13 +1,13 @@
-"""What an eavesdropper makes of the messages: numbers that are large when f is the second of the two.
+"""The eavesdropper's statistics: functions of the messages that are large for the second problem.
 
-The attacker knows everything that is public (alpha, gamma, W, scales), x(0) = 0, and both problems; not which
-of them it is. Any function of the messages is a valid test; a good one only finds more.
+The attacker knows all public values (alpha, gamma, W, scales), x(0) = 0, and both problems. It does
+not know which of the two ran. Any function of the messages is a valid test.
 
-- likelihood: replays the agent under each problem, taking the references for x^a and y^a (which they are,
-  where nothing is compressed), and compares the densities of the noise that it would have had. Of all rounds;
-  of single rounds and channels; of the copies that were sent again.
-- repeats: whether the noise that a problem implies is that of the round before over again.
-- reference, message: the plain projections of y^c and of y's first messages on v, which need no replay.
+- likelihood: replays the agent under each problem, with the references in place of x^a and y^a
+  (they are equal without compression). It compares the densities of the implied noise: over all
+  rounds, for single rounds and channels, and including the copies that were sent again.
+- repeats: whether the noise that a problem implies repeats that of the round before.
+- reference, message: projections of y^c and of the first messages of y on v, without a replay.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import numpy as np
 
 from cpgt.agent.objectives import Objective
 from cpgt.configuration.network import Network
+from cpgt.theory.auditing.bound import Statistic
 from cpgt.theory.auditing.pair import Pair
 from cpgt.theory.auditing.wiretap import Transcript
 from cpgt.wire.arrays import Floats
@@ -28,26 +29,21 @@ SINGLE_ROUNDS = 3
 TINY = 1e-300
 
 
-class Statistic(NamedTuple):
-    name: str
-    values: Floats  # (trials,)
-
-
 class Attacker(NamedTuple):
     network: Network
     agent: int
     pair: Pair
-    scales: Floats  # (rounds, channels), as announced
+    scales: Floats  # (rounds, channels): the public ones
 
-    def statistics(self, heard: Transcript) -> Iterator[Statistic]:
-        own = heard.first[:, self.agent - 1]
+    def statistics(self, transcript: Transcript) -> Iterator[Statistic]:
+        own = transcript.first[:, self.agent - 1]
         references = np.cumsum(own, axis=1)
-        pull = self._pull(heard.first)
+        pull = self._pull(transcript.first)
         implied = [
             self._implied_noise(f, references, pull) for f in (self.pair.first, self.pair.second)
         ]
         if (self.scales > 0).all():
-            yield from self._likelihoods(implied, heard.last[:, self.agent - 1] - own)
+            yield from self._likelihoods(implied, transcript.last[:, self.agent - 1] - own)
             if own.shape[1] > 1:
                 yield Statistic("repeats", self._repeats(implied))
         yield Statistic("reference", references[:, -1, 1] @ self.pair.v)
@@ -55,30 +51,29 @@ class Attacker(NamedTuple):
             yield Statistic(f"message of y, round {k}", own[:, k, 1] @ self.pair.v)
 
     def _pull(self, messages: Floats) -> Floats:
-        """gamma sum_j w_ij (c_j - c_i), (trials, rounds, channels, d): all of it public."""
+        """gamma sum_j w_ij (c_j - c_i), (trials, rounds, channels, d): public values."""
         references = np.cumsum(messages, axis=2)
         weights = np.array(self.network.topology.weights[self.agent - 1])
         weights[self.agent - 1] -= 1.0
-        pulled: Floats = self.network.algorithm.gamma * np.einsum(
-            "a,takcd->tkcd", weights, references
-        )
+        mixed = np.einsum("a,takcd->tkcd", weights, references)
+        pulled: Floats = self.network.algorithm.gamma * mixed
         return pulled
 
-    def _implied_noise(self, objective: Objective, seen: Floats, pull: Floats) -> Floats:
-        """The noise that these references mean if the agent's problem is this one."""
-        x = np.zeros_like(seen[:, 0, 0])
+    def _implied_noise(self, objective: Objective, references: Floats, pull: Floats) -> Floats:
+        """The noise that leads to these references if the agent has this objective."""
+        x = np.zeros_like(references[:, 0, 0])
         gradient = objective.gradient(x)
         y, noise = gradient, []
-        for k in range(seen.shape[1]):
-            noise.append(seen[:, k] - np.stack((x, y), axis=1))
-            x = seen[:, k, 0] + pull[:, k, 0] - self.network.algorithm.alpha * y
+        for k in range(references.shape[1]):
+            noise.append(references[:, k] - np.stack((x, y), axis=1))
+            x = references[:, k, 0] + pull[:, k, 0] - self.network.algorithm.alpha * y
             new = objective.gradient(x)
-            y = seen[:, k, 1] + pull[:, k, 1] + new - gradient
+            y = references[:, k, 1] + pull[:, k, 1] + new - gradient
             gradient = new
         return np.stack(noise, axis=1)
 
     def _likelihoods(self, implied: list[Floats], again: Floats) -> Iterator[Statistic]:
-        """log density under the second less that under the first, both Laplace."""
+        """Log density under the second problem minus that under the first, both Laplace."""
         ratios = self._ratios(implied)
         yield Statistic(LIKELIHOOD, ratios.sum(axis=(1, 2)))
         copies = self._ratios([noise + again for noise in implied])
@@ -94,11 +89,11 @@ class Attacker(NamedTuple):
         return ratios
 
     def _repeats(self, implied: list[Floats]) -> Floats:
-        """How much more like a repetition the second problem makes y's noise, in units of its scale, look."""
+        """How much closer to a repetition the noise on y is under the second problem."""
         found = []
         for noise in implied:
             units = noise[:, :, 1] / self.scales[:, 1:]
-            apart = np.abs(np.diff(units, axis=1)).sum(axis=-1)
-            found.append(np.log(apart.min(axis=1) + TINY))
+            changes = np.abs(np.diff(units, axis=1)).sum(axis=-1)
+            found.append(np.log(changes.min(axis=1) + TINY))
         closer: Floats = found[0] - found[1]
         return closer

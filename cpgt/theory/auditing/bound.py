@@ -1,9 +1,9 @@
 """A lower bound on epsilon that holds with a given confidence, from runs of two adjacent problems.
 
-epsilon-privacy means P(E | one) <= e^epsilon P(E | other) for every event E, so any event bounds epsilon.
-Probabilities are only counted; Clopper and Pearson's limits make a bound that holds with confidence.
-Half of the runs choose the event (statistic, threshold, side, direction) among all that are tried; the other
-half judge it alone. So it does not matter how many were tried.
+epsilon-privacy means P(E | one) <= e^epsilon P(E | other) for every event E, so each event bounds
+epsilon from below. Probabilities are estimated from counts, with the limits of Clopper and Pearson.
+The first half of the runs selects the event (statistic, threshold, side, direction). The second
+half tests that event alone, so the number of candidates does not affect the confidence.
 """
 
 from __future__ import annotations
@@ -16,36 +16,40 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betaincinv
 
-from cpgt.theory.auditing.attack import Statistic
 from cpgt.wire.arrays import Floats
 
 Counts = NDArray[np.int64]
-CAUTION = 1e-3  # of thousands of events some look good by luck, those seen seldom most of all
+CAUTION = 1e-3  # the selection uses a higher confidence: of thousands of events some are lucky
+
+
+class Statistic(NamedTuple):
+    name: str
+    values: Floats  # (trials,)
 
 
 class RejectionRegion(NamedTuple):
-    """statistic > threshold (or <=, if not `above`), likelier under the second problem (or the first)."""
+    """The event: statistic > threshold, or <= threshold."""
 
     statistic: str
     threshold: float
     above: bool
-    second: bool
+    second: bool  # likelier under the second problem
 
 
 class Bound(NamedTuple):
     epsilon: float
     event: RejectionRegion
-    likelier: tuple[int, int]  # how often the event was seen, of how many, where it is likelier
+    likelier: tuple[int, int]  # runs with the event, and all runs, where it is likelier
     rarer: tuple[int, int]
 
 
 def lower_bound(
     first: Sequence[Statistic], second: Sequence[Statistic], confidence: float
 ) -> Bound:
-    """`first` and `second` are the same statistics of runs of the first and of the second problem."""
-    best, event = _choose(first, second, 1.0 - (1.0 - confidence) * CAUTION)
-    if best == 0.0:  # nothing is sure enough; then what looks best
-        event = _choose(first, second, confidence)[1]
+    """`first` and `second` are the same statistics, of runs of the first and the second problem."""
+    best, event = _select(first, second, 1.0 - (1.0 - confidence) * CAUTION)
+    if best == 0.0:  # no event is that certain
+        event = _select(first, second, confidence)[1]
     judged = [
         next(s.values for s in side if s.name == event.statistic)[len(side[0].values) // 2 :]
         for side in (first, second)
@@ -61,7 +65,7 @@ def lower_bound(
     )
 
 
-def _choose(
+def _select(
     first: Sequence[Statistic], second: Sequence[Statistic], confidence: float
 ) -> tuple[float, RejectionRegion]:
     best, chosen = -math.inf, None
@@ -88,8 +92,8 @@ def _choose(
 
 
 def _epsilon(likely: Counts, n: int, rare: Counts, m: int, confidence: float) -> Floats:
-    """log of the least that the likelier may be over the most that the rarer may be; at least 0."""
-    doubt = (1.0 - confidence) / 2  # one half for each of the two limits
+    """log(lower limit of the likelier / upper limit of the rarer), at least 0."""
+    doubt = (1.0 - confidence) / 2  # half for each limit
     least = np.where(likely == 0, 0.0, betaincinv(np.maximum(likely, 1), n - likely + 1.0, doubt))
     most = np.where(rare == m, 1.0, betaincinv(rare + 1.0, np.maximum(m - rare, 1), 1 - doubt))
     with np.errstate(divide="ignore"):

@@ -1,20 +1,21 @@
-"""Two adjacent problems, as unlike as the adjacency allows, and exactly how unlike they look.
+"""A pair of adjacent problems as different as the adjacency allows, and its exact privacy loss.
 
-"function": f and f + <v, x> with |v| = delta. "record": one record of the data is another, so that the
-gradient changes by up to delta: another entry of b in a regression, another row of A where records have
-labels. There the gradient of a record a is at most STEEPEST * scale * |a| long, so the row -c a, which pulls
-the other way, is within delta for c = delta / (STEEPEST * scale * |a|) - 1.
+"function": f and f + <v, x> with |v| = delta. "record": one record of the data is replaced, and the
+gradient changes by at most delta. In a regression an entry of b changes. If records have labels, a
+row of A changes: the gradient of a record a is at most STEEPEST * scale * |a| long, so the
+row -c a, which pulls the other way, is within delta for c = delta / (STEEPEST * scale * |a|) - 1.
 
-With x^a and y^a held fixed the two states differ by Dx(k), Dy(k), which for a quadratic f depend on nothing
-that is random:
+For fixed x^a and y^a the two states differ by Dx(k), Dy(k). For a quadratic f these are
+deterministic:
 
     Dx(0) = 0, Dy(0) = v, Dx(k+1) = -alpha Dy(k), Dy(k+1) = H (Dx(k+1) - Dx(k))
 
 Both alternate in sign, so that in the basis of eigenvectors of H their sizes follow the recursion
 of the privacy account with an eigenvalue for L.
 
-The log-likelihood ratio of any x^a, y^a is at most sum_k |Dx(k)|_1 / t_x + |Dy(k)|_1 / t_y, and some attain
-it: this is the exact privacy loss of the pair. Where nothing is compressed, x^a and y^a are on the wire.
+The log-likelihood ratio of any x^a, y^a is at most sum_k |Dx(k)|_1 / t_x + |Dy(k)|_1 / t_y, and
+some attain it: this is the exact privacy loss of the pair. Without compression, x^a and y^a can be
+read from the messages.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ from cpgt.wire.arrays import Floats
 
 STARTS, STEPS = 16, 50
 STEEPEST = {"logistic": 1.0, "softmax": math.sqrt(2.0)}
-Maker: TypeAlias = Callable[[Data], Objective]
+ObjectiveFactory: TypeAlias = Callable[[Data], Objective]
 
 
 class Shifted:
@@ -52,7 +53,7 @@ class Shifted:
 
 @dataclass(frozen=True, eq=False)
 class Pair:
-    """What an agent's problem may be, and v = grad second - grad first at 0."""
+    """Two possible objectives of an agent, and v = grad second - grad first at 0."""
 
     first: Objective
     second: Objective
@@ -71,7 +72,7 @@ class Divergence:
         return float(np.abs(self.x @ v).sum() + np.abs(self.y @ v).sum())
 
     def worst(self, delta: float, rng: np.random.Generator) -> Floats:
-        """A v of length delta that loses much: ascent on a convex function, from several starts."""
+        """A v of length delta with a large loss: ascent on a convex function, several starts."""
         both, d = np.concatenate([self.x, self.y]), self.x.shape[-1]
         starts = [np.ones(d), *rng.choice([-1.0, 1.0], (STARTS - 1, d))]
         found = [_ascend(both, start) for start in starts]
@@ -115,9 +116,9 @@ def function_pair(
 def record_pair(
     network: Network, data: Data, delta: float, smoothness: float, rng: np.random.Generator
 ) -> Pair:
-    """The record whose change tells most, changed as far as delta and L allow."""
+    """One record changed as far as delta and L allow: the one that changes the gradient most."""
     kind, options = network.objective.kind, network.objective.options
-    make: Maker = partial(build_objective, kind, options)
+    make: ObjectiveFactory = partial(build_objective, kind, options)
     first = make(data)
     if kind in STEEPEST:
         others = _other_rows(data, delta / (STEEPEST[kind] * options.get("scale", 1.0)))
@@ -125,7 +126,7 @@ def record_pair(
         others = _other_numbers(make, data, delta)
     else:
         raise InputError(
-            "record adjacency is audited by changing a label's row of A, or an entry of b"
+            "record adjacency is audited by changing a labelled row of A, or an entry of b"
         )
     zero = np.zeros(first.dimension)
     smooth = [f for f in map(make, others) if (smoothness_of(f) or 0.0) <= smoothness * (1 + 1e-9)]
@@ -133,8 +134,8 @@ def record_pair(
     best = max(pairs, key=lambda pair: float(np.abs(pair.v).sum()), default=None)
     if best is None:
         raise InputError(
-            f"record adjacency: no record can be changed so that the gradient changes by at most {delta:g} "
-            f"and L stays within {smoothness:g}; choose another --delta or --smoothness"
+            f"record adjacency: no record can be changed so that the gradient changes by at most "
+            f"{delta:g} and L stays within {smoothness:g}; choose another --delta or --smoothness"
         )
     for x in rng.normal(size=(8, first.dimension)):
         if np.linalg.norm(_gap(first, best.second, x)) > delta * (1 + 1e-9):
@@ -142,8 +143,8 @@ def record_pair(
     return best
 
 
-def _other_numbers(make: Maker, data: Data, delta: float) -> Iterator[Data]:
-    """Each entry of b changed so far that the gradient at 0 changes by delta."""
+def _other_numbers(make: ObjectiveFactory, data: Data, delta: float) -> Iterator[Data]:
+    """Each entry of b changed, so that the gradient at 0 changes by delta."""
     first = make(data)
     zero = np.zeros(first.dimension)
     for record in range(len(data["b"])):
@@ -153,7 +154,7 @@ def _other_numbers(make: Maker, data: Data, delta: float) -> Iterator[Data]:
 
 
 def _other_rows(data: Data, allowed: float) -> Iterator[Data]:
-    """Each row a of A replaced by -c a, as long as both together are no longer than is allowed."""
+    """Each row a of A replaced by -c a, with |a| + |c a| = allowed."""
     rows = np.array(data["A"], dtype=np.float64)
     for record, length in enumerate(np.linalg.norm(rows, axis=1)):
         if 0 < length <= allowed:

@@ -1,1 +1,1 @@
-"""`cpgt plan`: what to expect of a network before anything runs."""
+"""`cpgt plan`: the forecast of a run."""

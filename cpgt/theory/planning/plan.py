@@ -1,7 +1,7 @@
-"""What to expect of a network before anything runs: convergence, privacy, accuracy, rounds and bytes.
+"""The forecast of a run: convergence, privacy, accuracy, rounds and bytes.
 
-Made by somebody who holds all the data, or a stand-in for it: curvature and optimum are looked at. A plan
-made from private data tells something of it; publish one only for data that may be seen.
+A plan uses the curvature and the optimum of all objectives, so its author needs all the data, or
+similar data. A plan made from private data reveals something of it: do not publish such a plan.
 """
 
 from __future__ import annotations
@@ -9,47 +9,58 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from functools import cached_property
 
 import numpy as np
 
 from cpgt.agent.algorithms import Y
 from cpgt.agent.errors import InputError
 from cpgt.agent.objectives import Objective, rounding_of
-from cpgt.agent.privacy.account import Epsilon, epsilon_after, epsilon_forever
-from cpgt.agent.privacy.budget import Adjacency
+from cpgt.agent.privacy.account import Epsilon, Terms, epsilon_after, epsilon_forever
+from cpgt.agent.privacy.budget import Adjacency, make_terms
 from cpgt.configuration.network import Network
 from cpgt.configuration.schema import NoiseSection, PrivacySection
-from cpgt.theory.adjacency import AdjacencyClaim, require_tracking_family, terms_of
+from cpgt.theory.adjacency import AdjacencyClaims
 from cpgt.theory.planning.forecast import Response, limit_spread, mean_length
-from cpgt.theory.planning.noise_tradeoff import LADDER_ROUNDS, NoiseChoice, NoiseTradeoff
-from cpgt.theory.planning.rehearsal import largest, rehearsed_rate, traffic
-from cpgt.theory.planning.study import MOST_UNKNOWNS, Problem, follow, start_moments, study
+from cpgt.theory.planning.noise_tradeoff import FRONTIER_ROUNDS, NoiseChoice, NoiseTradeoff
+from cpgt.theory.planning.problem import (
+    MAX_UNKNOWNS,
+    Problem,
+    analyse_problem,
+    linear_response,
+    start_moments,
+)
+from cpgt.theory.planning.rehearsal import measure_magnitude, measure_rate, measure_traffic
 from cpgt.theory.quadratics import tracking_radius
-from cpgt.theory.theorems import Setting, Theorem1, Theorem2, theorem_1, theorem_2
+from cpgt.theory.theorems import (
+    ProblemConstants,
+    Theorem1,
+    Theorem2,
+    require_covered,
+    theorem_1,
+    theorem_2,
+)
 from cpgt.topologies import spectrum
 from cpgt.wire.arrays import Floats
 
-MARGIN = 16  # between what x and y come to in rehearsals, and the magnitude that ends a run
-NEAR = 1.05  # settled: the expected error stays within 5 % of the limit's
+MAGNITUDE_MARGIN = 16  # privacy.magnitude over the largest |x|, |y| of the rehearsals, at least
+SETTLED = 0.05  # the relative difference from the limit at which an error counts as settled
 
 
 @dataclass(frozen=True)
-class Rate:
-    """Factors a round."""
+class ExpectedRate:
+    """Factors per round."""
 
     noise: float
-    iteration: (
-        float | None
-    )  # spectral radius without compression and noise; None where too large to compute
-    rehearsed: (
-        float | None
-    )  # with the compressor, without noise, measured; infinite where it diverges
+    # spectral radius without compression and noise; None if the problem is too large
+    iteration: float | None
+    # measured with the compressor, without noise; infinite if it diverges
+    rehearsed: float | None
 
 
 @dataclass(frozen=True)
-class Accuracy:
-    """Over all agents together."""
+class ExpectedAccuracy:
+    """Distances over all agents together."""
 
     limit_mean: float
     limit_rms: float
@@ -67,11 +78,11 @@ class NetworkPlan:
     gamma: float
     adjacency: Adjacency
     delta: float
-    magnitude: float | None  # that bounds the states, so that rounding is counted
-    largest: float | None  # what |x| and |y| come to in rehearsals, where they have to keep to it
-    rounding: float  # what rounding spends of epsilon, where it is counted
-    rounding_claimed: bool  # nobody can check how far gradients are rounded
-    floor: float  # no noise is smaller
+    magnitude: float | None  # the bound on |x| and |y|; None: rounding is not counted
+    largest: float | None  # of |x| and |y| in rehearsals, if there is a bound
+    rounding: float  # the part of epsilon that rounding spends, if it is counted
+    rounding_claimed: bool  # the rounding of gradients is a claim that cannot be checked
+    floor: float  # the lowest scale of any agent's noise
     smoothness: float
     smoothness_claimed: bool
     convexity: float
@@ -84,50 +95,35 @@ class NetworkPlan:
     theorem_2: Theorem2
     epsilon: dict[int, Epsilon]  # by agent, after all rounds
     epsilon_forever: dict[int, Epsilon | None]
-    rate: Rate
-    accuracy: Accuracy
+    rate: ExpectedRate
+    accuracy: ExpectedAccuracy
     bytes_per_round: float  # on all edges, with ZeroMQ's framing
     chosen: NoiseChoice | None
     frontier: list[NoiseChoice]
-
-    def as_dict(self) -> dict[str, Any]:
-        """For JSON: what is infinite is null."""
-        accounts = {name: _named(getattr(self, name)) for name in ("epsilon", "epsilon_forever")}
-        found: dict[str, Any] = _finite({**asdict(self), **accounts})
-        return found
 
 
 def make_plan(
     network: Network,
     objectives: Sequence[Objective],
-    promise: AdjacencyClaim,
+    claims: AdjacencyClaims,
     epsilon: float | None = None,
 ) -> tuple[NetworkPlan, Network]:
-    """The plan, and the network it is for: with the noise chosen, where an epsilon was given."""
-    require_tracking_family(network)
-    problem = study(objectives, promise.smoothness)
-    followed = follow(network, problem, math.ceil(network.rounds * max(LADDER_ROUNDS)))
-    chosen, frontier = None, []
-    if epsilon is not None:
-        if followed is None:
-            raise InputError(
-                f"--epsilon needs a network that converges, with at most {MOST_UNKNOWNS} unknowns in all"
-            )
-        promise = _with_magnitude(network, objectives, problem, followed, promise, epsilon)
-        market = _market(network, problem, followed, promise)
-        chosen = market.refined(epsilon, network.rounds)
-        frontier = market.frontier(epsilon, network.rounds, chosen)
-        privacy = PrivacySection(epsilon=epsilon, **asdict(promise))
-        network = _with_noise(network, chosen).model_copy(update={"privacy": privacy})
-    return _plan(network, objectives, problem, followed, promise, chosen, frontier), network
-
-
-def _market(
-    network: Network, problem: Problem, followed: Response, promise: AdjacencyClaim
-) -> NoiseTradeoff:
-    """For the agent whose L is the largest."""
-    terms = terms_of(network, 1, max(problem.smoothness), problem.optimum.size, promise)
-    return NoiseTradeoff(terms, followed, network.noise.floor)
+    """The plan and its network. If epsilon is given, this network has the best noise for it."""
+    require_covered(network)
+    problem = analyse_problem(objectives, claims.smoothness)
+    rounds = math.ceil(network.rounds * max(FRONTIER_ROUNDS))
+    planner = Planner(
+        network, objectives, claims, problem, linear_response(network, problem, rounds)
+    )
+    if epsilon is None:
+        return planner.plan(), network
+    planner = planner.with_bounds(epsilon)
+    tradeoff = planner.tradeoff()
+    chosen = tradeoff.best(epsilon, network.rounds)
+    privacy = PrivacySection(**asdict(replace(planner.claims, epsilon=epsilon)))
+    planned = _with_noise(network, chosen).model_copy(update={"privacy": privacy})
+    frontier = tradeoff.frontier(epsilon, network.rounds, chosen)
+    return replace(planner, network=planned).plan(chosen, frontier), planned
 
 
 def _with_noise(network: Network, chosen: NoiseChoice) -> Network:
@@ -135,142 +131,156 @@ def _with_noise(network: Network, chosen: NoiseChoice) -> Network:
     return network.model_copy(update={"noise": noise})
 
 
-def _with_magnitude(
-    network: Network,
-    objectives: Sequence[Objective],
-    problem: Problem,
-    followed: Response,
-    promise: AdjacencyClaim,
-    epsilon: float,
-) -> AdjacencyClaim:
-    """What a budget needs besides: bounds that x, y and the rounding of gradients will keep to. They are
-    powers of two, so that they tell little of the data that they were found with."""
-    if promise.magnitude is None:
-        silent = replace(
-            promise, rounding=None
-        )  # by exact arithmetic: the noise that counts comes later
-        chosen = _market(network, problem, followed, silent).refined(epsilon, network.rounds)
-        promise = replace(
-            promise,
-            magnitude=_power_of_two(MARGIN * largest(_with_noise(network, chosen), objectives)),
+@dataclass(frozen=True, eq=False)
+class Planner:
+    """A network with all that the parts of its plan are computed from."""
+
+    network: Network
+    objectives: Sequence[Objective]
+    claims: AdjacencyClaims
+    problem: Problem
+    response: Response | None  # None if the network diverges or is too large
+
+    def tradeoff(self) -> NoiseTradeoff:
+        """For the agent with the largest L, which spends the most."""
+        if self.response is None:
+            raise InputError(
+                f"--epsilon needs a network that converges and has at most {MAX_UNKNOWNS} unknowns"
+            )
+        terms = self._make_terms(1, max(self.problem.smoothness))
+        return NoiseTradeoff(terms, self.response, self.network.noise.floor)
+
+    def with_bounds(self, epsilon: float) -> Planner:
+        """With bounds on x, y and the rounding of gradients, which a budget needs.
+
+        They are powers of two, so that they reveal little of the data that they come from."""
+        claims = self.claims
+        if claims.magnitude is None:
+            # The noise for exact arithmetic is near enough to the final one to rehearse with.
+            exact = replace(self, claims=replace(claims, rounding=None))
+            chosen = exact.tradeoff().best(epsilon, self.network.rounds)
+            largest = measure_magnitude(_with_noise(self.network, chosen), self.objectives)
+            claims = replace(claims, magnitude=_power_of_two(MAGNITUDE_MARGIN * largest))
+        if claims.rounding is None:
+            assert claims.magnitude
+            known = [rounding_of(objective, claims.magnitude) for objective in self.objectives]
+            bounds = [bound / claims.magnitude for bound in known if bound is not None]
+            relative = max(bounds, default=0.0)
+            if relative > 0 and None not in known:
+                claims = replace(claims, rounding=_power_of_two(2 * relative))
+        return replace(self, claims=claims)
+
+    def _make_terms(self, agent: int, L: float) -> Terms:
+        algorithm = self.network.algorithm_of(agent)
+        return make_terms(self.claims, algorithm, L, self.problem.optimum.size)
+
+    @cached_property
+    def _terms(self) -> dict[int, Terms]:
+        smoothness = zip(self.network.agents, self.problem.smoothness, strict=True)
+        return {agent: self._make_terms(agent, L) for agent, L in smoothness}
+
+    @cached_property
+    def _exact_terms(self) -> dict[int, Terms]:
+        return {agent: replace(terms, rounding=0.0) for agent, terms in self._terms.items()}
+
+    def plan(
+        self, chosen: NoiseChoice | None = None, frontier: Sequence[NoiseChoice] = ()
+    ) -> NetworkPlan:
+        network, claims, problem = self.network, self.claims, self.problem
+        alpha, gamma, L = network.algorithm.alpha, network.algorithm.gamma, max(problem.smoothness)
+        noise, constants, epsilon = self._largest_noise(), self._constants(), self._epsilon()
+        return NetworkPlan(
+            agents=len(network.agents),
+            dimension=problem.optimum.size,
+            rounds=network.rounds,
+            alpha=alpha,
+            gamma=gamma,
+            adjacency=claims.adjacency,
+            delta=claims.delta,
+            magnitude=claims.magnitude,
+            largest=measure_magnitude(network, self.objectives) if claims.magnitude else None,
+            rounding=self._rounding(epsilon) if claims.magnitude else 0.0,
+            rounding_claimed=any(rounding_of(f, 1.0) is None for f in self.objectives),
+            floor=min(terms.floor for terms in self._terms.values()),
+            smoothness=L,
+            smoothness_claimed=claims.smoothness is not None,
+            convexity=problem.convexity,
+            convexity_each=float(np.linalg.eigvalsh(problem.hessians).min()),
+            quadratic=problem.quadratic,
+            phi=constants.phi,
+            rho_w=constants.rho_w,
+            noise=noise,
+            theorem_1=theorem_1(constants, alpha, gamma),
+            theorem_2=theorem_2(alpha, L, **noise, delta=claims.delta),
+            epsilon=epsilon,
+            epsilon_forever={a: epsilon_forever(t) for a, t in self._exact_terms.items()},
+            rate=self._rate(),
+            accuracy=self._accuracy(),
+            bytes_per_round=measure_traffic(network, self.objectives),
+            chosen=chosen,
+            frontier=list(frontier),
         )
-    if promise.rounding is None:
-        assert promise.magnitude
-        known = [rounding_of(objective, promise.magnitude) for objective in objectives]
-        relative = max(
-            (bound / promise.magnitude for bound in known if bound is not None), default=0.0
+
+    def _largest_noise(self) -> dict[str, float]:
+        noises = [self.network.noise.of(agent) for agent in self.network.agents]
+        return {name: max(noise[name] for noise in noises) for name in ("s_x", "s_y", "q")}
+
+    def _constants(self) -> ProblemConstants:
+        graph, problem = spectrum(self.network.topology), self.problem
+        phi = self.network.algorithm_of(1).compressor.phi(problem.optimum.size)
+        q = self._largest_noise()["q"]
+        L = max(problem.smoothness)
+        return ProblemConstants(problem.convexity, L, phi, graph.rho_w, graph.laplacian, q)
+
+    def _epsilon(self) -> dict[int, Epsilon]:
+        rounds = self.network.rounds
+        return {agent: epsilon_after(terms, rounds) for agent, terms in self._terms.items()}
+
+    def _rounding(self, epsilon: dict[int, Epsilon]) -> float:
+        """The largest part of any agent's epsilon that rounding spends."""
+        return max(
+            epsilon[agent].sound - epsilon_after(terms, self.network.rounds).sound
+            for agent, terms in self._exact_terms.items()
         )
-        if relative > 0 and None not in known:
-            promise = replace(promise, rounding=_power_of_two(2 * relative))
-    return promise
 
+    def _rate(self) -> ExpectedRate:
+        network, problem, algorithm = self.network, self.problem, self.network.algorithm
+        iteration = None
+        if problem.gradients.size <= MAX_UNKNOWNS:
+            iteration = tracking_radius(
+                network.topology.weights, problem.hessians, algorithm.alpha, algorithm.gamma
+            )
+        noise = self._largest_noise()["q"] if network.noisy else 0.0
+        measured = measure_rate(network, self.objectives, problem.optimum)
+        return ExpectedRate(noise, iteration, measured)
 
-def _power_of_two(least: float) -> float:
-    return 2.0 ** math.ceil(math.log2(least))
-
-
-def _plan(
-    network: Network,
-    objectives: Sequence[Objective],
-    problem: Problem,
-    followed: Response | None,
-    promise: AdjacencyClaim,
-    chosen: NoiseChoice | None,
-    frontier: list[NoiseChoice],
-) -> NetworkPlan:
-    dimension, L = objectives[0].dimension, max(problem.smoothness)
-    shape, algorithm = spectrum(network.topology), network.algorithm
-    noises = [network.noise.of(agent) for agent in network.agents]
-    most = {name: max(noise[name] for noise in noises) for name in ("s_x", "s_y", "q")}
-    phi = network.algorithm_of(1).compressor.phi(dimension)
-    setting = Setting(problem.convexity, L, phi, shape.rho_w, shape.laplacian, most["q"])
-    terms = {
-        agent: terms_of(network, agent, problem.smoothness[agent - 1], dimension, promise)
-        for agent in network.agents
-    }
-    epsilon = {agent: epsilon_after(t, network.rounds) for agent, t in terms.items()}
-    return NetworkPlan(
-        agents=len(network.agents),
-        dimension=dimension,
-        rounds=network.rounds,
-        alpha=algorithm.alpha,
-        gamma=algorithm.gamma,
-        adjacency=promise.adjacency,
-        delta=promise.delta,
-        magnitude=promise.magnitude,
-        largest=largest(network, objectives) if promise.magnitude else None,
-        rounding=max(
-            epsilon[agent].sound - epsilon_after(replace(t, rounding=0.0), network.rounds).sound
-            for agent, t in terms.items()
-        )
-        if promise.magnitude
-        else 0.0,
-        rounding_claimed=None in [rounding_of(objective, 1.0) for objective in objectives],
-        floor=min(t.floor for t in terms.values()),
-        smoothness=L,
-        smoothness_claimed=promise.smoothness is not None,
-        convexity=problem.convexity,
-        convexity_each=float(np.linalg.eigvalsh(problem.hessians).min()),
-        quadratic=problem.quadratic,
-        phi=phi,
-        rho_w=shape.rho_w,
-        noise=most,
-        theorem_1=theorem_1(setting, algorithm.alpha, algorithm.gamma),
-        theorem_2=theorem_2(algorithm.alpha, L, **most, delta=promise.delta),
-        epsilon=epsilon,
-        epsilon_forever={
-            agent: epsilon_forever(replace(t, rounding=0.0)) for agent, t in terms.items()
-        },
-        rate=_rate(network, objectives, problem, most["q"] if network.noisy else 0.0),
-        accuracy=_accuracy(network, problem, followed),
-        bytes_per_round=traffic(network, objectives),
-        chosen=chosen,
-        frontier=frontier,
-    )
-
-
-def _accuracy(network: Network, problem: Problem, followed: Response | None) -> Accuracy:
-    noises = [network.algorithm_of(agent).noise for agent in network.agents]
-    power = sum(
-        2 * float((noise.scales_of(np.arange(network.rounds))[:, Y] ** 2).sum()) for noise in noises
-    )
-    spread = limit_spread(problem.hessians, power)
-    limit = math.sqrt(spread.sum())
-    centre, variance = start_moments(network)
-    start = math.sqrt(len(noises) * float(((centre - problem.optimum) ** 2 + variance).sum()))
-    end, settled = None, None
-    if followed is not None and len(set(noises)) == 1:
-        errors = np.sqrt(followed.errors(noises[0].scales_of(np.arange(followed.rounds))))
-        end = float(errors[network.rounds])
-        settled = _settled(errors, max(limit, 1e-9 * start))
-    return Accuracy(mean_length(spread), limit, start, end, settled)
+    def _accuracy(self) -> ExpectedAccuracy:
+        rounds = self.network.rounds
+        noises = [self.network.algorithm_of(agent).noise for agent in self.network.agents]
+        squares = [noise.scales_of(np.arange(rounds))[:, Y] ** 2 for noise in noises]
+        power = sum(2 * float(each.sum()) for each in squares)
+        spread = limit_spread(self.problem.hessians, power)
+        limit = math.sqrt(spread.sum())
+        mean, variance = start_moments(self.network)
+        start_squares = (mean - self.problem.optimum) ** 2 + variance
+        start = math.sqrt(len(noises) * float(start_squares.sum()))
+        end, settled = None, None
+        if self.response is not None and len(set(noises)) == 1:
+            scales = noises[0].scales_of(np.arange(self.response.rounds))
+            errors = np.sqrt(self.response.errors(scales))
+            end = float(errors[rounds])
+            settled = _settled(errors, max(limit, 1e-9 * start))
+        return ExpectedAccuracy(mean_length(spread), limit, start, end, settled)
 
 
 def _settled(errors: Floats, limit: float) -> int | None:
-    """The first round from which on the error stays near its limit. Noise still to come counts as far."""
-    far = np.flatnonzero(~(np.abs(errors - limit) <= (NEAR - 1) * limit))
+    """The first round from which on the error stays near its limit.
+
+    `limit` contains noise that is still to come, so an error below it is not settled either."""
+    far = np.flatnonzero(~(np.abs(errors - limit) <= SETTLED * limit))
     first = int(far[-1]) + 1 if far.size else 0
     return first if first < len(errors) else None
 
 
-def _rate(
-    network: Network, objectives: Sequence[Objective], problem: Problem, noise: float
-) -> Rate:
-    small = problem.gradients.size <= MOST_UNKNOWNS
-    algorithm = network.algorithm
-    iteration = tracking_radius(
-        network.topology.weights, problem.hessians, algorithm.alpha, algorithm.gamma
-    ) if small else None  # fmt: skip
-    return Rate(noise, iteration, rehearsed_rate(network, objectives, problem.optimum))
-
-
-def _named(accounts: dict[int, Epsilon | None]) -> dict[str, Any]:
-    return {str(agent): value and value._asdict() for agent, value in accounts.items()}
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _finite(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_finite(item) for item in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+def _power_of_two(least: float) -> float:
+    return 2.0 ** math.ceil(math.log2(least))

@@ -1,4 +1,4 @@
-"""What is measured before a run, in this process, with the agents' own core."""
+"""Measurements before a run: short runs in this process, with the agents' own core."""
 
 from __future__ import annotations
 
@@ -6,22 +6,25 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cpgt.agent.objectives import Objective
 from cpgt.configuration.network import Network
 from cpgt.configuration.schema import NoiseSection, PrivacySection
 from cpgt.runs.batch import Batch, run_trials
 from cpgt.runs.in_process import run
+from cpgt.wire.arrays import Floats
 
-ROUNDS, AGENT_ROUNDS, TRAFFIC_ROUNDS = 2000, 12_000, 100
-REHEARSALS = 8
+MAX_ROUNDS, MIN_ROUNDS, TRAFFIC_ROUNDS = 2000, 100, 100
+AGENT_ROUNDS = 12_000  # rounds times agents in one rehearsal
+TRIALS = 8
 
 
-def rehearsed_rate(
-    network: Network, objectives: Sequence[Objective], optimum: NDArray[np.float64]
+def measure_rate(
+    network: Network, objectives: Sequence[Objective], optimum: Floats
 ) -> float | None:
-    """The rate of convergence without noise: the slope of the last half that is above rounding."""
+    """The convergence rate without noise; infinite if the network diverges.
+
+    It is the slope of the later half of the curve above rounding; None if that has few points."""
     silent = network.model_copy(update={"noise": NoiseSection()})
     rounds = _rounds(network)
     trial = run_trials(
@@ -38,9 +41,9 @@ def rehearsed_rate(
     return float(np.exp(np.polyfit(trial.rounds[tail], np.log(distances[tail]), 1)[0]))
 
 
-def largest(network: Network, objectives: Sequence[Objective]) -> float:
-    """The largest |x| or |y| in some rehearsals with noise. Noise falls, so early rounds show it."""
-    batch = Batch(network, objectives, REHEARSALS, seed=0)
+def measure_magnitude(network: Network, objectives: Sequence[Objective]) -> float:
+    """The largest |x| or |y| in trials with noise. Noise decays, so the early rounds suffice."""
+    batch = Batch(network, objectives, TRIALS, seed=0)
     found = batch.largest
     for _ in range(_rounds(network)):
         batch.step()
@@ -49,11 +52,11 @@ def largest(network: Network, objectives: Sequence[Objective]) -> float:
 
 
 def _rounds(network: Network) -> int:
-    return min(network.rounds, ROUNDS, max(100, AGENT_ROUNDS // len(network.agents)))
+    return min(network.rounds, MAX_ROUNDS, max(MIN_ROUNDS, AGENT_ROUNDS // len(network.agents)))
 
 
-def traffic(network: Network, objectives: Sequence[Objective]) -> float:
-    """Bytes a round on all edges, measured in this process. The noise is seeded: nothing of it leaves."""
+def measure_traffic(network: Network, objectives: Sequence[Objective]) -> float:
+    """Bytes per round on all edges. Seeded noise is safe here: nothing leaves this process."""
     unaccounted = network.model_copy(update={"privacy": PrivacySection()})
     result = run(unaccounted, objectives, rounds=min(network.rounds, TRAFFIC_ROUNDS), seed=0)
     return float(result.bytes["zmtp"].sum() / result.rounds) if result.bytes else 0.0

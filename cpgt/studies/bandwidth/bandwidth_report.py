@@ -1,8 +1,7 @@
-"""What was measured, as tables, sentences, a figure, and files with the numbers behind them."""
+"""The measurements as tables, sentences, a figure, and a JSON file."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,8 +13,9 @@ from rich.filesize import decimal
 from rich.table import Table
 
 from cpgt.results.figures import COLOURS, figure, look
+from cpgt.results.formatting import write_json
 from cpgt.results.traffic import ALL_LAYERS, HEADINGS, LINK, TCP
-from cpgt.studies.bandwidth.break_even import Step, pays
+from cpgt.studies.bandwidth.break_even import RoundSizes
 from cpgt.studies.bandwidth.measure import Measured
 
 
@@ -23,11 +23,9 @@ from cpgt.studies.bandwidth.measure import Measured
 class Findings:
     target: float
     dimension: int
-    measured: Sequence[Measured]  # the uncompressed one last
+    measured: Sequence[Measured]  # the uncompressed network last
     tuned: bool
-    steps: Sequence[
-        Step
-    ]  # of the search for the dimension at which compression pays, if there was one
+    break_even: Sequence[RoundSizes] = ()  # empty if nothing was searched
 
     @property
     def plain(self) -> Measured:
@@ -35,7 +33,7 @@ class Findings:
 
     @property
     def price(self) -> float | None:
-        """How many more rounds compression needs."""
+        """How many times the rounds the first compressed network needs."""
         ours, theirs = self.measured[0].rounds, self.plain.rounds
         return ours / theirs if ours and theirs else None
 
@@ -46,21 +44,21 @@ def saving(findings: Findings, row: Measured, sizes: str, layer: str) -> float |
 
 
 def savings(findings: Findings, row: Measured) -> tuple[float, float] | None:
-    """Up to the target, through TCP and with headers. A compressor pays if both are above 1: what goes
-    through TCP is exact, and how many headers a link carries besides depends on how busy the machine was."""
+    """Up to the target, through TCP and with headers. A compressor pays if both are above 1.
+
+    The bytes through TCP are exact. The number of headers depends on the load of the machine."""
     through_tcp, on_link = (saving(findings, row, "to_target", layer) for layer in (TCP, LINK))
     return None if through_tcp is None or on_link is None else (through_tcp, on_link)
 
 
-def show(findings: Findings, console: Console) -> None:
-    console.print(
-        f"\nbytes a round, on all {len(findings.plain.edges)} edges together", highlight=False
-    )
+def show_findings(findings: Findings, console: Console) -> None:
+    first, edges = findings.measured[0], len(findings.plain.edges)
+    console.print(f"\nbytes a round, on all {edges} edges together", highlight=False)
     console.print(_layers(findings, "per_round"))
     console.print(f"bytes to a relative residual of {findings.target:g}", highlight=False)
     console.print(_layers(findings, "to_target"))
-    console.print(f"bytes a round on each edge, {findings.measured[0].label}", highlight=False)
-    console.print(_edges(findings.measured[0]))
+    console.print(f"bytes a round on each edge, {first.label}", highlight=False)
+    console.print(_edges(first))
     for line in sentences(findings):
         console.print(line, highlight=False)
 
@@ -70,11 +68,8 @@ def _layers(findings: Findings, sizes: str) -> Table:
     for row in findings.measured:
         values = getattr(row, sizes)
         rounds = f"> {len(row.residual) - 1:,}" if row.rounds is None else f"{row.rounds:,}"
-        cells = [
-            rounds if sizes == "to_target" else "1",
-            *(_size(values[layer]) for layer in ALL_LAYERS),
-        ]
-        table.add_row(row.label, *cells)
+        rounds = rounds if sizes == "to_target" else "1"
+        table.add_row(row.label, rounds, *(_size(values[layer]) for layer in ALL_LAYERS))
         if row is not findings.plain:
             factors = (saving(findings, row, sizes, layer) for layer in ALL_LAYERS)
             table.add_row("  saving", "", *("-" if f is None else f"{f:.2f} x" for f in factors))
@@ -90,19 +85,19 @@ def _edges(row: Measured) -> Table:
 
 
 def sentences(findings: Findings) -> list[str]:
-    """Whether it pays, and if not, from where on it would."""
+    """Whether each compressor pays; if not, from which dimension on it would."""
     found = []
     if findings.tuned:
         best = f"alpha = {findings.plain.alpha:.4g}, gamma = {findings.plain.gamma:g}"
-        found.append(f"uncompressed: {best}, the best of the grid that was tried")
+        found.append(f"uncompressed: {best}, the best of the grid")
     for row in findings.measured[:-1]:
         saved = savings(findings, row)
         if saved is None:
-            found.append(f"{row.label}: no verdict, since {_missing(findings, row)}")
+            found.append(f"{row.label}: no verdict, because {_missing(findings, row)}")
         elif min(saved) > 1:
             found.append(
-                f"{row.label} pays: {saved[0]:.1f} times fewer bytes through TCP to {findings.target:g}, "
-                f"{saved[1]:.1f} times fewer with headers"
+                f"{row.label} pays: to {findings.target:g}, {saved[0]:.1f} times fewer bytes "
+                f"through TCP, {saved[1]:.1f} times fewer with headers"
             )
         else:
             found.append(
@@ -114,38 +109,37 @@ def sentences(findings: Findings) -> list[str]:
 
 
 def _missing(findings: Findings, row: Measured) -> str:
-    slow = [m for m in (row, findings.plain) if m.rounds is None]
-    lost = [m.label for m in slow if not m.residual[-1] < 1]
-    if lost:
-        return f"{' and '.join(lost)} diverged; lower algorithm.alpha or algorithm.gamma"
-    if slow:
-        names = " and ".join(m.label for m in slow)
-        return f"{names} did not get to {findings.target:g}; give more --rounds"
-    return "the kernel's counts are not there for all edges"
+    short = [m for m in (row, findings.plain) if m.rounds is None]
+    diverged = [m.label for m in short if not m.residual[-1] < 1]
+    if diverged:
+        return f"{' and '.join(diverged)} diverged; lower algorithm.alpha or algorithm.gamma"
+    if short:
+        names = " and ".join(m.label for m in short)
+        return f"{names} did not reach {findings.target:g}; give more --rounds"
+    return "the kernel's counts are not available for all edges"
 
 
 def _break_even(findings: Findings) -> list[str]:
-    if not findings.steps or findings.price is None:
+    if not findings.break_even or findings.price is None:
         return []
-    label, price, last = findings.measured[0].label, findings.price, findings.steps[-1]
-    tried = f"measured at d = {', '.join(f'{step.dimension:,}' for step in findings.steps)}"
-    verdict = "would pay from about" if pays(last, price) else "would not pay either up to"
-    condition = (
-        f"if it needs {price:.2f} times the rounds there, too, as at d = {findings.dimension:,}"
-    )
+    label, price, last = findings.measured[0].label, findings.price, findings.break_even[-1]
+    dimensions = ", ".join(f"{sizes.dimension:,}" for sizes in findings.break_even)
+    verdict = "would pay from about" if last.pays(price) else "would not pay up to"
     return [
-        f"{label} {verdict} d = {last.dimension:,}, {condition} ({tried}, on synthetic quadratics)"
+        f"{label} {verdict} d = {last.dimension:,}, if it needs {price:.2f} times the rounds "
+        f"there, as at d = {findings.dimension:,} "
+        f"(measured at d = {dimensions}, on synthetic quadratics)"
     ]
 
 
 def _size(value: float | None) -> str:
-    """Few digits, so that a row fits a terminal; bandwidth.json has them all."""
+    """Few digits, so that a row fits a terminal. bandwidth.json has all digits."""
     if value is None:
         return "-"
     return f"{value:.1f} B" if value < 1000 else decimal(round(value), precision=2)
 
 
-def write(findings: Findings, out: Path) -> None:
+def write_findings(findings: Findings, out: Path) -> None:
     rows: list[dict[str, Any]] = [
         {
             "label": row.label,
@@ -160,29 +154,28 @@ def write(findings: Findings, out: Path) -> None:
         for row in findings.measured
     ]
     tables = {
-        "not_private": "states were observed and a seed was used: an experiment",
+        "not_private": "an experiment: states were observed and the noise was seeded",
         "target": findings.target,
         "dimension": findings.dimension,
         "tuned": findings.tuned,
         "networks": rows,
-        "break_even": [step._asdict() for step in findings.steps],
+        "break_even": findings.break_even,
         "in_words": sentences(findings),
     }
-    (out / "bandwidth.json").write_text(json.dumps(tables, indent=2) + "\n", encoding="utf-8")
-    _plot(findings, out)
+    write_json(out / "bandwidth.json", tables)
+    _draw(findings, out)
 
 
-def _plot(findings: Findings, out: Path) -> None:
-    note = "Real processes on one machine; TCP as counted by the kernel; headers from its count of segments."
-    with figure(out, "bandwidth", panels=2, note=note, kinds=("png", "svg", "pdf")) as (
-        bars,
-        curves,
-    ):
-        width = 0.8 / len(findings.measured)
+def _draw(findings: Findings, out: Path) -> None:
+    note = (
+        "Real processes on one machine; TCP as counted by the kernel; "
+        "headers from its count of segments."
+    )
+    kinds, number = ("png", "svg", "pdf"), len(findings.measured)
+    with figure(out, "bandwidth", panels=2, note=note, kinds=kinds) as (bars, curves):
+        width = 0.8 / number
         for i, row in enumerate(findings.measured):
-            places = [
-                j + (i - (len(findings.measured) - 1) / 2) * width for j in range(len(ALL_LAYERS))
-            ]
+            places = [j + (i - (number - 1) / 2) * width for j in range(len(ALL_LAYERS))]
             heights = [row.per_round[layer] or 0.0 for layer in ALL_LAYERS]
             bars.bar(places, heights, width, color=COLOURS[i % len(COLOURS)], label=row.label)
             curves.loglog(row.tcp[1:], row.residual[1:], **look(i), label=row.label)

@@ -1,0 +1,47 @@
+"""An audit as a table and a verdict."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from rich.console import Console
+
+from cpgt.results.formatting import format_number, make_table
+from cpgt.theory.auditing.audit import Audit
+
+
+def show_audit(audit: Audit, console: Console) -> None:
+    bound, event = audit.bound, audit.bound.event
+    certain = f"holds with confidence {100 * audit.confidence:g} %"
+    rows = [
+        ("claimed, sound", audit.claimed.sound, "must not be exceeded"),
+        ("claimed by the paper", audit.claimed.paper, "Theorem 2's value, for comparison"),
+        ("exact loss of the pair", audit.exact, "on the worst x^a, y^a (quadratic f)"),
+        ("largest loss seen", audit.largest_seen, "in the runs (uncompressed)"),
+        ("audited lower bound", bound.epsilon, certain),
+    ]
+    cells = ((name, format_number(value, ".5g"), meaning) for name, value, meaning in rows)
+    heading = f"agent {audit.agent}, {audit.rounds} rounds"
+    console.print(make_table((heading, "epsilon", "what it is"), cells))
+    sign = ">" if event.above else "<="
+    console.print(
+        f"best test: {event.statistic} {sign} {event.threshold:.4g}, "
+        f"true in {bound.likelier[0]} of {bound.likelier[1]} runs of one problem "
+        f"and in {bound.rarer[0]} of {bound.rarer[1]} of the other",
+        highlight=False,
+        soft_wrap=True,
+    )
+    for line in _verdicts(audit):
+        console.print(line, highlight=False, soft_wrap=True)
+
+
+def _verdicts(audit: Audit) -> Iterator[str]:
+    if audit.violated:
+        yield "[bold red]VIOLATED[/]: the loss exceeds the claim."
+    elif math.isinf(audit.claimed.sound):
+        yield "[bold red]NOT PRIVATE[/]: without noise no finite epsilon is claimed."
+    else:
+        yield "The claim holds: no loss that was found exceeds it."
+    if audit.paper_exceeded:
+        yield "The paper's epsilon does not hold: the exact loss of this pair is larger."
