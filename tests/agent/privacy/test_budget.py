@@ -260,7 +260,7 @@ def test_a_refusal_names_round_epsilon_and_budget() -> None:
 def test_states_beyond_the_magnitude_are_not_sent() -> None:
     spending = opened(replace(CLAIMS, magnitude=10.0))
     spending.check_magnitude(np.array([[10.0, -10.0], [0.0, 1.0]]))
-    for bad in (10.1, -11.0, np.nan, np.inf):
+    for bad in (np.nextafter(10.0, 11.0), 10.1, -11.0, np.nan, np.inf):
         with pytest.raises(BudgetError, match="magnitude = 10"):
             spending.check_magnitude(np.array([[0.0, bad], [0.0, 1.0]]))
     spending.check_magnitude(np.full((2, 1000), 10.0))  # the norm is larger, and does not matter
