@@ -15,7 +15,7 @@ that every machine gets the same Z from the same words.
 - The sign is one bit. Minus zero is redrawn, otherwise zero would be twice as likely as it should.
 
 Accuracy: thresholds are exact to 2^-64 and at least 2^-14.4 apart. One pass of "63 or more" is
-exact to a factor 1 + 2^-52, and up to |z| = 512 * 2^BITS (exceeded once in e^512) there are at most
+exact to a factor 1 + 2^-53, and up to |z| = 512 * 2^BITS (exceeded once in e^512) there are at most
 65 passes. The series is summed to 2^-52. So P(z) is exact up to a factor 1 + SLACK, and the ratio
 of two up to twice that, which the account adds.
 """

@@ -192,6 +192,8 @@ def test_there_is_no_closed_form_outside_the_theorem() -> None:
     assert epsilon_forever(replace(EXAMPLE, q=0.2)) is None  # below least_decay = 0.25
     assert least_decay(0.05, 1.0) == pytest.approx(0.25)
     assert epsilon_forever(replace(EXAMPLE, adjacency="record")) is None
+    assert epsilon_forever(replace(EXAMPLE, rounding=1e-9)) is None
+    assert epsilon_forever(replace(EXAMPLE, alpha=0.5, q=1.0)) is None  # q is least_decay itself
     assert epsilon_after(replace(EXAMPLE, q=0.2), 10).sound < math.inf
 
 
@@ -220,7 +222,7 @@ def test_a_channel_without_noise_has_no_privacy(silent: str) -> None:
 
 
 def test_nothing_sent_nothing_spent_and_the_first_round_costs_y_alone() -> None:
-    assert Account(EXAMPLE).epsilon == (0.0, 0.0)
+    assert Account(EXAMPLE).epsilon == epsilon_after(EXAMPLE, 0) == (0.0, 0.0)
     assert epsilon_after(replace(EXAMPLE, s_x=1e-9, s_y=4.0, dimension=9), 1) == pytest.approx(
         (0.25, 0.75)
     )

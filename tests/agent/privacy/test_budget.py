@@ -235,8 +235,10 @@ def test_each_round_is_spent_once() -> None:
     for _ in range(30):
         account = account.next_round()
         wanted.append(account.epsilon)
-    taken = [epsilon for until in (10, 10, 11, 30) for epsilon in spending.spend_until(until)]
-    assert len(taken) == 30
+    spending.affordable(25)  # rounds computed ahead are not spent yet
+    calls = [spending.spend_until(until) for until in (10, 10, 11, 30)]
+    assert [len(call) for call in calls] == [10, 0, 1, 19]
+    taken = [epsilon for call in calls for epsilon in call]
     assert np.array(taken) == pytest.approx(np.array(wanted), rel=1e-12)
     assert spending.spent == taken[-1]
 
@@ -263,9 +265,13 @@ def test_states_beyond_the_magnitude_are_not_sent() -> None:
     for bad in (10.1, -11.0, np.nan, np.inf):
         with pytest.raises(BudgetError, match="magnitude = 10"):
             spending.check_magnitude(np.array([[0.0, bad], [0.0, 1.0]]))
+    with pytest.raises(BudgetError, match="magnitude = 10"):
+        spending.check_magnitude(np.array([np.nextafter(10.0, 11.0)]))
     spending.check_magnitude(np.full((2, 1000), 10.0))  # the norm is larger, and does not matter
     with pytest.raises(BudgetError):
         spending.check_magnitude(np.array([[1e300, 0.0], [0.0, 0.0]]))
+    with pytest.raises(BudgetError):
+        opened(replace(CLAIMS, magnitude=0.5)).check_magnitude(np.array([0.9]))
     opened(UNROUNDED).check_magnitude(np.array([1e300]))
 
 

@@ -13,7 +13,17 @@ from scipy import stats
 import cpgt
 from cpgt.agent.compressors import Quantizer
 from cpgt.agent.errors import InputError
-from cpgt.agent.privacy.lattice import BITS, Stream, _rejected, _remainder, discrete_laplace
+from cpgt.agent.privacy.lattice import (
+    BITS,
+    LAST,
+    SLACK,
+    Stream,
+    _high,
+    _rejected,
+    _remainder,
+    _thresholds,
+    discrete_laplace,
+)
 from cpgt.agent.privacy.noise import DEFAULT_FLOOR, GRID, MIN_FLOOR, LaplaceNoise, NoiseDraw
 from cpgt.agent.privacy.randomness import Label, RandomBlock, Randomness, seeded_secret
 from tests.agent.problems import COMPRESSIONS, Array, Draws, draws_of, make_network
@@ -72,6 +82,27 @@ def test_the_tail_beyond_one_word() -> None:
     r = math.exp(-1 / 16)
     assert len(tail) > 1000
     assert within((tail - 126).mean(), r / (1 - r), math.sqrt(r) / (1 - r), len(tail))
+
+
+def test_the_high_part_on_both_sides_of_every_threshold() -> None:
+    """H >= h exactly for words above a threshold, also where it lies within a cell of the table."""
+    last = [int(threshold) for threshold in _thresholds()[:LAST]]
+    words = np.array([*last, *(word + 1 for word in last[:-1])], dtype=np.uint64)
+    wanted = [*range(LAST), *range(1, LAST)]
+    assert _high(lambda _number: words, len(words)).tolist() == wanted
+
+
+def test_the_probabilities_are_exact_up_to_the_slack() -> None:
+    """Those of each H and of "63 or more" against exp in 60 digits; at most 65 passes of the latter."""
+    with localcontext() as context:
+        context.prec = 60
+        above = [1, *(1 - (Decimal(int(word)) + 1) / 2**64 for word in _thresholds()[:LAST])]
+        exact = [(Decimal(-h) / 8).exp() for h in range(LAST + 1)]
+        cells = [(above[h] - above[h + 1]) / (exact[h] - exact[h + 1]) for h in range(LAST)]
+        cell = max(abs(ratio - 1) for ratio in cells)
+        one_pass = abs(above[-1] / exact[-1] - 1)
+    assert one_pass < 2.0**-53
+    assert 65 * float(one_pass) + float(cell) + 2.0**-52 < SLACK < 2.0**-45
 
 
 @pytest.mark.parametrize("part", [0.0, 0.25, 0.5, 1.0])
@@ -187,7 +218,7 @@ def test_two_adjacent_floats_are_indistinguishable() -> None:
 
 
 def test_the_grid_covers_a_step_and_the_inexactness_of_the_numbers() -> None:
-    assert 2.0**-BITS < GRID < 2.0 ** -(BITS - 1)
+    assert 2.0**-BITS + 2 * SLACK <= GRID < 2.0 ** -(BITS - 1)
 
 
 # --- scale, decay and floor -----------------------------------------------------------------------
