@@ -1,4 +1,4 @@
-"""Bounds of options, in the type hints of the factories that take them: `Annotated[int, Bounds(ge=1)]`.
+"""Bounds of options, in the type hints of the factories: `Annotated[int, Bounds(ge=1)]`.
 
 Agents check them against the plan. pydantic checks them in a network file, but is not imported
 here, because agents do not load it. The package annotated-types has such classes, too, but its

@@ -1,4 +1,4 @@
-"""The algorithms by name, and how one is made from the public parameters of a plan."""
+"""The algorithms by name, and how one is built from the public parameters of a plan."""
 
 from __future__ import annotations
 
@@ -80,12 +80,12 @@ ALGORITHMS: dict[str, AlgorithmKind] = {
 def check_combination(
     kind: str, gamma: float, compressor: Any, scales: tuple[float, float]
 ) -> None:
-    """That what is asked for is what the name says."""
+    """Raise InputError for a compressor, gamma or noise that the algorithm does not have."""
     family, name = ALGORITHMS[kind], f"algorithm.kind = {kind!r}"
     compressed = not family.takes_compressor and not isinstance(compressor, Identity)
     if compressed and family.quantizes:
         raise InputError(
-            f"{name} has a quantizer of its own; leave compressor out, and see algorithm.bits"
+            f"{name} has its own quantizer; leave compressor out, and see algorithm.bits"
         )
     if compressed or (gamma != 1.0 and not family.takes_gamma):
         raise InputError(

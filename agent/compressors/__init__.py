@@ -9,13 +9,14 @@ that this form represents.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from typing import Any
 
+from cpgt.agent.compressors.compressor import Compressor
 from cpgt.agent.compressors.quantizers import Natural, Quantizer, Sign, TopKQuantizer
 from cpgt.agent.compressors.sparsifiers import RandomK, TopK
 from cpgt.agent.compressors.unbiased import UnbiasedQuantizer
 from cpgt.wire.arrays import Floats
-from cpgt.wire.vectors import Dense, Vectors
+from cpgt.wire.vectors import Dense
 
 __all__ = [
     "COMPRESSORS", "Compressor", "Floats", "Identity", "Natural", "Quantizer", "RandomK", "Sign",
@@ -23,29 +24,9 @@ __all__ = [
 ]  # fmt: skip
 
 
-class Compressor(Protocol):
-    @property
-    def dithered(self) -> bool:
-        """Whether `compress` uses its dither: a number uniform on [0, 1) for each coordinate."""
-
-    def check(self, dimension: int) -> None:
-        """Raise InputError if the compressor cannot work on vectors of this dimension."""
-
-    def phi(self, dimension: int) -> float:
-        """The contraction constant."""
-
-    def compress(self, v: Floats, dither: Floats) -> Vectors:
-        """C(v) in the form in which it is sent."""
-
-
 @dataclass(frozen=True)
-class Identity:
+class Identity(Compressor):
     """C(v) = v."""
-
-    dithered: ClassVar[bool] = False
-
-    def check(self, dimension: int) -> None:
-        pass
 
     def phi(self, dimension: int) -> float:  # noqa: ARG002
         return 0.0

@@ -9,9 +9,9 @@ from typing import Annotated, ClassVar, TypeAlias
 
 import numpy as np
 
+from cpgt.agent.compressors.compressor import Compressor
 from cpgt.agent.compressors.sparsifiers import check_fits, largest_indices
 from cpgt.agent.errors import InputError
-from cpgt.agent.options import check_bounds
 from cpgt.bounds import Bounds, Count
 from cpgt.wire.arrays import SHORT, Floats, Floats32
 from cpgt.wire.payloads import MAX_BITS
@@ -27,13 +27,8 @@ Bits: TypeAlias = Annotated[
 
 
 @dataclass(frozen=True)
-class Sign:
+class Sign(Compressor):
     """Signs times the mean magnitude: C(v) = |v|_1 / d * sign(v), sign(0) = 1; phi = 1 - 1/d."""
-
-    dithered: ClassVar[bool] = False
-
-    def check(self, dimension: int) -> None:
-        pass
 
     def phi(self, dimension: int) -> float:
         return 1.0 - (1.0 - SCALE_ROUNDING**2) / dimension
@@ -44,15 +39,10 @@ class Sign:
 
 
 @dataclass(frozen=True)
-class Natural:
+class Natural(Compressor):
     """Every coordinate rounded to the nearest power of two; phi = 1/9.
 
     (Rounding up or down at random would make it unbiased, which no algorithm here needs.)"""
-
-    dithered: ClassVar[bool] = False
-
-    def check(self, dimension: int) -> None:
-        pass
 
     def phi(self, dimension: int) -> float:  # noqa: ARG002
         return 1.0 / 9.0
@@ -67,7 +57,7 @@ class Natural:
 
 
 @dataclass(frozen=True)
-class Quantizer:
+class Quantizer(Compressor):
     """The biased quantizer: levels of |v|, rounded up or down at random, times a factor below 1.
 
     With b bits, s = 2^(b-1) and u uniform on [0, 1)^d:
@@ -86,9 +76,6 @@ class Quantizer:
     bits: Bits
     bucket: Annotated[int, Bounds(ge=0), "Coordinates that share a norm; 0: all of them."] = 0
     dithered: ClassVar[bool] = True
-
-    def __post_init__(self) -> None:
-        check_bounds("compressor", type(self), vars(self))
 
     @property
     def steps(self) -> float:
@@ -143,15 +130,12 @@ def quantizer_constants(bits: int, dimension: int) -> tuple[float, float]:
 
 
 @dataclass(frozen=True)
-class TopKQuantizer:
+class TopKQuantizer(Compressor):
     """Top-k, then the quantizer in k dimensions: phi = 1 - k/d (1 - phi of the quantizer)."""
 
     k: Annotated[Count, "Coordinates that are sent."]
     bits: Bits
     dithered: ClassVar[bool] = True
-
-    def __post_init__(self) -> None:
-        check_bounds("compressor", type(self), vars(self))
 
     def check(self, dimension: int) -> None:
         check_fits(self.k, dimension)

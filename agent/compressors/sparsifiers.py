@@ -8,8 +8,8 @@ from typing import Annotated, ClassVar, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from cpgt.agent.compressors.compressor import Compressor
 from cpgt.agent.errors import InputError
-from cpgt.agent.options import check_bounds
 from cpgt.bounds import Count
 from cpgt.wire.arrays import Floats
 from cpgt.wire.vectors import Sparse, sample
@@ -71,7 +71,7 @@ def _sparse(
 
 
 @dataclass(frozen=True)
-class Sparsifier:
+class Sparsifier(Compressor):
     """Keeps k of d coordinates: phi = 1 - k/d, and slightly more if their values are rounded."""
 
     k: Annotated[Count, "Coordinates that are sent."]
@@ -80,7 +80,7 @@ class Sparsifier:
     )
 
     def __post_init__(self) -> None:
-        check_bounds("compressor", type(self), vars(self))
+        super().__post_init__()
         _float_type(self.values)
 
     def check(self, dimension: int) -> None:
@@ -95,8 +95,6 @@ class Sparsifier:
 @dataclass(frozen=True)
 class TopK(Sparsifier):
     """The k coordinates of largest magnitude."""
-
-    dithered: ClassVar[bool] = False
 
     def compress(self, v: Floats, dither: Floats) -> Sparse:  # noqa: ARG002
         return _sparse(v, largest_indices(v, self.k), self.values)

@@ -7,14 +7,14 @@ from typing import ClassVar
 
 import numpy as np
 
+from cpgt.agent.compressors.compressor import Compressor
 from cpgt.agent.compressors.quantizers import TINY, Bits
-from cpgt.agent.options import check_bounds
 from cpgt.wire.arrays import Floats, Floats32
 from cpgt.wire.vectors import Quantized
 
 
 @dataclass(frozen=True)
-class UnbiasedQuantizer:
+class UnbiasedQuantizer(Compressor):
     """The unbiased quantizer: levels of the largest |v_c|, rounded up or down at random.
 
     With b bits, s = 2^(b-1), u uniform on [0, 1)^d and |v|_max the largest |v_c|:
@@ -27,12 +27,6 @@ class UnbiasedQuantizer:
 
     bits: Bits
     dithered: ClassVar[bool] = True
-
-    def __post_init__(self) -> None:
-        check_bounds("compressor", type(self), vars(self))
-
-    def check(self, dimension: int) -> None:
-        pass
 
     def phi(self, dimension: int) -> float:
         """The constant c of the error c |v|^2, which may be above 1."""

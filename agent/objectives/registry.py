@@ -1,4 +1,4 @@
-"""The objectives by name, and how one is made from an agent's own data."""
+"""The objectives by name, and how one is built from an agent's data."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from cpgt.wire.arrays import Floats
 
 
 class Idle:
-    """f = 0 in d dimensions: what runs when only the traffic is of interest, so no data is touched."""
+    """f = 0 in d dimensions, without data: for measurements of traffic alone."""
 
     smoothness = 0.0
 
@@ -66,9 +66,9 @@ def find_factory(kind: str) -> Callable[..., Objective]:
     module_name, _, attribute = kind.partition(":")
     try:
         factory = getattr(importlib.import_module(module_name), attribute)
-    except Exception as error:  # somebody's own code: whatever is wrong with it, say so and where
-        what = str(error) or type(error).__name__
-        raise CodeError(f"objective.kind = {kind!r} cannot be loaded: {what}") from None
+    except Exception as error:  # the user's module may raise anything when it is imported
+        reason = str(error) or type(error).__name__
+        raise CodeError(f"objective.kind = {kind!r} cannot be loaded: {reason}") from None
     if not callable(factory):
         raise InputError(f"objective.kind = {kind!r} is not a function")
     return factory  # type: ignore[no-any-return]  # checked by what it returns
@@ -81,21 +81,22 @@ def build_objective(kind: str, options: Mapping[str, Any], data: Data) -> Object
     except TypeError as error:
         raise InputError(f"objective {kind!r}: {error}") from None
     except ValueError:
-        pass  # some built-in functions have no signature to look at
+        pass  # some built-in functions have no signature
     if not is_code(kind):
         check_bounds("objective", factory, options)
     try:
         objective = factory(data, **options)
     except InputError as error:
-        if is_code(kind):  # who knows what its words are made of
+        if is_code(kind):  # its message may contain private data
             raise CodeError(str(error)) from None
         raise
     if not isinstance(objective, Objective):
-        raise CodeError(f"objective {kind!r} made something without `dimension` and `gradient(x)`")
+        raise CodeError(f"objective {kind!r}: its result has no `dimension` or no `gradient(x)`")
     gradient, another = (objective.gradient(np.full(objective.dimension, at)) for at in (0.0, 1.0))
-    if np.shape(gradient) != (objective.dimension,):
+    shape = np.shape(gradient)
+    if shape != (objective.dimension,):
         raise CodeError(
-            f"objective {kind!r}: the gradient has shape {np.shape(gradient)}, not ({objective.dimension},)"
+            f"objective {kind!r}: the gradient has shape {shape}, not ({objective.dimension},)"
         )
     if not isinstance(gradient, np.ndarray) or np.shares_memory(gradient, another):
         raise CodeError(f"objective {kind!r}: the gradient must be a new numpy array each time")

@@ -1,4 +1,4 @@
-"""`cpgt algorithms`: what runs here, whose it is, what it sends and where it goes."""
+"""`cpgt algorithms`: each algorithm with its source, its messages and its limit."""
 
 from __future__ import annotations
 
@@ -9,34 +9,34 @@ from cpgt.agent.algorithms import ALGORITHMS, AlgorithmKind
 
 
 def show_algorithms(console: Console) -> None:
-    """Three columns of a few lines each: a terminal of 80 characters holds no more."""
+    """Three columns of several lines: a terminal of 80 characters has no room for more."""
     first, second = (Column(words, no_wrap=True) for words in ("algorithm\nsource", "messages"))
     table = Table(first, second, "limit\nparameters", show_lines=True)
-    for name, family in ALGORITHMS.items():
-        purpose = f"{family.limit}\n{', '.join(parameters(family))}"
-        table.add_row(f"[bold]{name}[/]\n{family.source}", _messages(family), purpose)
+    for name, kind in ALGORITHMS.items():
+        purpose = f"{kind.limit}\n{', '.join(parameters(kind))}"
+        table.add_row(f"[bold]{name}[/]\n{kind.source}", _messages(kind), purpose)
     console.print(table, highlight=False)
     console.print(
-        "An algorithm is private as far as it adds noise; without noise (noise.s_x, noise.s_y = 0) none is.",
+        "Only noise makes an algorithm private: with noise.s_x = noise.s_y = 0 none is.",
         highlight=False,
     )
 
 
-def _messages(family: AlgorithmKind) -> str:
-    channels = "channels    1: x" if family.make.channels == 1 else "channels    2: x, y"
-    own = "by its own" if family.quantizes else "no"
-    compresses = "yes" if family.takes_compressor else own
-    private = "by noise" if family.adds_noise else "NO"
+def _messages(kind: AlgorithmKind) -> str:
+    channels = "channels    1: x" if kind.make.channels == 1 else "channels    2: x, y"
+    own = "by its own" if kind.quantizes else "no"
+    compresses = "yes" if kind.takes_compressor else own
+    private = "by noise" if kind.adds_noise else "NO"
     return f"{channels}\ncompresses  {compresses}\nprivate     {private}"
 
 
-def parameters(family: AlgorithmKind) -> list[str]:
+def parameters(kind: AlgorithmKind) -> list[str]:
     """The keys of the network file that this algorithm takes."""
-    noise = ["noise.s_x", *["noise.s_y"] * (family.make.channels == 2), "noise.q"]
+    noise = ["noise.s_x", *["noise.s_y"] * (kind.make.channels == 2), "noise.q"]
     return [
         "alpha",
-        *["gamma"] * family.takes_gamma,
-        *family.options,
-        *["compressor"] * family.takes_compressor,
-        *(noise if family.adds_noise else []),
+        *["gamma"] * kind.takes_gamma,
+        *kind.options,
+        *["compressor"] * kind.takes_compressor,
+        *(noise if kind.adds_noise else []),
     ]

@@ -1,4 +1,4 @@
-"""What there is to choose from."""
+"""`cpgt topology` and `cpgt algorithms`: the kinds that a network file can choose."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import click
 
 @click.command()
 @click.argument("kind")
-@click.option("--agents", type=int, help="How many agents.")
+@click.option("--agents", type=int, help="Number of agents.")
 @click.option(
     "--weights", default="metropolis", show_default=True, help="metropolis, max-degree or lazy."
 )
@@ -34,7 +34,7 @@ def topology(kind: str, agents: int | None, weights: str, options: tuple[str, ..
 
 @click.command()
 def algorithms() -> None:
-    """Show all algorithms: source, what they send, whether they compress, are private, and where they go."""
+    """Show all algorithms: source, messages, compression, privacy and limit."""
     from rich.console import Console
 
     from cpgt.commands.algorithm_table import show_algorithms

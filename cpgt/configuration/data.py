@@ -1,4 +1,4 @@
-"""The data and the objectives of all agents, for experiments in which one person holds everything."""
+"""Data and objectives of all agents, for experiments where one person holds everything."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from cpgt.wire.arrays import Floats
 
 
 def make_data(network: Network, agent: int) -> dict[str, Floats]:
-    """The synthetic data of one agent, the same for the same network and agent."""
+    """The synthetic data of one agent. The network and the agent determine it."""
     synthetic = network.synthetic
     if synthetic is None:
-        raise ValueError(f"{network.name} has no synthetic section: each agent brings its own data")
+        raise ValueError(f"{network.name} has no synthetic section: agents bring their own data")
     draw = draw_for(synthetic.seed, agent, len(network.agents))
     return GENERATORS[synthetic.kind](draw, synthetic.dimension, **synthetic.options)
 
 
 def write_data(network: Network, folder: Path) -> dict[int, Path]:
-    """One file for each agent, readable by its owner only."""
+    """Write one file for each agent, readable by its owner only."""
     paths = {}
     for agent in network.agents:
         path = folder / str(agent) / "data.npz"
@@ -43,6 +43,7 @@ def build_objectives(network: Network, files: dict[int, Path]) -> list[Objective
 
 
 def find_data(network: Network, agent: int, files: Mapping[int, Path]) -> Data:
+    """The agent's data: from `files`, or synthetic, or from the file that the network names."""
     if network.synthetic and agent not in files:
         return make_data(network, agent)
     return load_data(files.get(agent) or network.data_file(agent))

@@ -118,8 +118,12 @@ def _family(section: str) -> Kinds[Any] | None:
         return GRAPH
     if section == "weights":
         return WEIGHTING
-    from cpgt.configuration.network import FAMILIES  # agent code, needed for its kinds only
-
+    try:
+        from cpgt.configuration.network import FAMILIES  # loads agent code, for its kinds alone
+    except ModuleNotFoundError as error:
+        raise NetworkError(
+            f"--set {section}.kind: needs agent code ({error}); change the file instead"
+        ) from None
     return FAMILIES.get(section)
 
 

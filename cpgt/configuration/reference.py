@@ -1,4 +1,4 @@
-"""docs/network-file.md from the schema: `python -m cpgt.configuration.reference > docs/network-file.md`."""
+"""The page docs/network-file.md, generated from the schema by `make docs`."""
 
 from __future__ import annotations
 

@@ -121,7 +121,7 @@ class PrivacySection(Section):
             )
         if self.epsilon is not None and self.magnitude is None:
             raise ValueError(
-                "magnitude is missing: a bound on |x| and |y|, so that a budget can count rounding; "
+                "magnitude is missing: a bound on |x| and |y|, by which a budget counts rounding; "
                 "`cpgt plan --epsilon E --write FILE` chooses one"
             )
         return self

@@ -1,6 +1,7 @@
-"""Data made up for an experiment, by kind. The same seed gives everyone who asks the same data.
+"""Synthetic data, by kind. The same seed gives the same data.
 
-Every agent has a random generator of its own, and all share a second one, for what they have in common.
+Every agent has its own random generator. A second one, with the same state for all agents, draws
+what they have in common.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ Heterogeneity: TypeAlias = Annotated[NonNegative, "How much agents differ; 0: no
 
 
 class Draw(NamedTuple):
-    """For whom data is made."""
+    """The random generators of one agent, and its place among the others."""
 
     own: np.random.Generator
     common: np.random.Generator
@@ -48,7 +49,7 @@ def regression(
 ) -> Arrays:
     """b = A x + N(0, noise^2), where a fraction of b, the outliers, is off by N(0, 10^2).
 
-    x is common to all agents, but for heterogeneity times a N(0, 1) vector of each agent's own."""
+    x is common to all agents, plus heterogeneity times an N(0, 1) vector of each agent."""
     A = draw.own.standard_normal((rows, dimension))
     x = draw.common.standard_normal(dimension) + heterogeneity * draw.own.standard_normal(dimension)
     errors = noise * draw.own.standard_normal(rows)
@@ -65,14 +66,13 @@ def classification(
 ) -> Arrays:
     """Labels drawn from the softmax of A x_c, with a common vector x_c for each class.
 
-    Features are N(0, 1); with heterogeneity, around a centre of each agent's own, so that agents see
-    different classes more often than others do."""
+    Features are N(0, 1), around 0 or, with heterogeneity, around a centre that differs between
+    agents, so that they see the classes in different proportions."""
     weights = draw.common.standard_normal((classes, dimension))
     centre = heterogeneity * draw.own.standard_normal(dimension)
     A = centre + draw.own.standard_normal((rows, dimension))
-    gumbel = draw.own.gumbel(
-        size=(rows, classes)
-    )  # the largest of scores + gumbel is a draw of the softmax
+    # the index of the largest of scores + gumbel is distributed as the softmax of the scores
+    gumbel = draw.own.gumbel(size=(rows, classes))
     return {"A": A, "labels": np.argmax(A @ weights.T + gumbel, axis=1).astype(np.float64)}
 
 
@@ -84,8 +84,9 @@ def quadratic(
 ) -> Arrays:
     """An average Hessian with eigenvalues from 1 / condition to 1, evenly spread as logarithms.
 
-    Eigenvectors are common, and mix all coordinates. With heterogeneity h, the agents' curvatures differ by
-    factors exp(h N(0, 1)), scaled so that the average stays; their minimisers, by vectors h N(0, 1)."""
+    Eigenvectors are common, and mix all coordinates. With heterogeneity h, the agents' curvatures
+    differ by factors exp(h N(0, 1)), scaled to keep the average, and their minimisers by vectors
+    h N(0, 1)."""
     d = dimension
     average = np.geomspace(1.0, 1.0 / condition, d) if d > 1 else np.ones(1)
     signs = draw.common.choice([-1.0, 1.0], d)
@@ -104,7 +105,7 @@ GENERATORS: dict[str, Callable[..., Arrays]] = {
     "quadratic": quadratic,
 }
 
-# which of them make data for which objective
+# the kinds that make data for an objective
 FITTING: dict[str, tuple[str, ...]] = {
     "least-squares": ("gaussian", "regression"),
     "ridge": ("gaussian", "regression"),

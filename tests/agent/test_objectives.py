@@ -156,7 +156,7 @@ def test_your_own_objective(
         (
             "without",
             {},
-            "objective '{module}:without' made something without `dimension` and `gradient(x)`",
+            "objective '{module}:without': its result has no `dimension` or no `gradient(x)`",
         ),
         (
             "wrong_shape",

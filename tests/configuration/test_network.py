@@ -11,6 +11,7 @@ from typing import Annotated, Any
 
 import numpy as np
 import pytest
+import tomli_w
 from pydantic import ValidationError
 
 from cpgt import NetworkError, load_network, parse_network
@@ -218,8 +219,8 @@ def test_an_option_that_is_new_needs_its_hint_alone(monkeypatch: pytest.MonkeyPa
 
 def test_a_data_pattern_is_relative_to_the_file(tmp_path: Path) -> None:
     file = tmp_path / "net.toml"
-    text = 'rounds = 3\ndata = "d/{id}.npz"\n[algorithm]\nalpha = 0.1\n[graph]\nkind = "ring"\nagents = 3\n'
-    file.write_text(text + '[objective]\nkind = "least-squares"\n')
+    text = tomli_w.dumps({**SMALL, "data": "d/{id}.npz"})
+    file.write_text(text)
     assert load_network(str(file)).data_file(2) == tmp_path / "d" / "2.npz"
     with pytest.raises(NetworkError, match=r"must contain \{id\}"):
         parse_network({**SMALL, "data": "everyone.npz"})
@@ -324,10 +325,14 @@ def test_the_coordinator_loads_no_agent_code() -> None:
         "sys.modules['cpgt.agent'] = sys.modules['scipy'] = sys.modules['networkx'] = None\n"
         "from cpgt.configuration.loading import load_public_network\n"
         "network = load_public_network('paper', ['graph.kind=torus', 'graph.agents=9'])\n"
-        "print(network.neighbours[1], network.noisy)"
+        "print(network.neighbours[1], network.noisy)\n"
+        "try: load_public_network('paper', ['compressor.kind=sign'])\n"
+        "except ValueError as error: print(error)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "(2, 3, 4, 7) True\n"
+    lines = done.stdout.splitlines()
+    assert lines[0] == "(2, 3, 4, 7) True"
+    assert lines[1].startswith("--set compressor.kind: needs agent code")
 
 
 @pytest.mark.parametrize("kind", ALGORITHMS)

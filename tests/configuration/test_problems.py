@@ -1,4 +1,4 @@
-"""Synthetic data by kind, the shipped networks that use it, and their optima against others' solvers."""
+"""Synthetic data, the shipped networks that use it, and their optima by other solvers."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ Table: TypeAlias = dict[str, tuple[dict[str, Any], Callable[..., Any]]]
 Data: TypeAlias = dict[str, Array]
 
 
-# --- graphs: check(agents, edges, **options), edges (i, j) with i < j, from 1 ---------------------
+# --- graphs: check(agents, edges, **options), edges (i, j) with i < j, from 1 ---
 
 
 def pairs(agents: int, joined: Callable[[int, int], bool]) -> Edges:
@@ -86,7 +86,7 @@ GRAPHS: Table = {
     "edges": ({"edges": [[2, 1], [2, 3]]}, lambda n, e, edges: n == 3 and e == {(1, 2), (2, 3)}),
 }
 
-# --- weights: check(edges), which gives W ---------------------------------------------------------
+# --- weights: check(edges), which gives W ---
 
 
 def metropolis(edges: Edges) -> Array:
@@ -115,7 +115,7 @@ WEIGHTS: Table = {
     "lazy": ({}, lambda edges: (np.eye(len(metropolis(edges))) + metropolis(edges)) / 2),
 }
 
-# --- compressors: check(C(v), v, u, **options), u the dithers --------------------------------------
+# --- compressors: check(C(v), v, u, **options), u the dithers ---
 
 
 def is_random_k(c: Array, v: Array, u: Array, k: int) -> bool:
@@ -165,7 +165,7 @@ COMPRESSORS: Table = {
     ),
 }
 
-# --- objectives: check(x, data, **options), which gives f(x); data as in DATA ---------------------
+# --- objectives: check(x, data, **options), which gives f(x); data as in DATA ---
 
 RNG = np.random.default_rng(1)
 A, B = RNG.standard_normal((6, 4)), RNG.standard_normal(6)
@@ -206,7 +206,7 @@ OBJECTIVES: Table = {
     "idle": ({"dimension": 4}, lambda x, dimension: 0.0),
 }
 
-# --- algorithms: check(W, alpha, gradients, x0, rounds, **options), which gives x(0 .. rounds) ------
+# --- algorithms: check(W, alpha, gradients, x0, rounds, **options), which gives x(0 .. rounds) ---
 # without noise, uncompressed, gamma = 1: tests/agent compares them with both
 
 
@@ -255,7 +255,7 @@ ALGORITHMS: Table = {
     ),
 }
 
-# --- synthetic data: check(data of each agent, **options), in 5 dimensions -------------------------
+# --- synthetic data: check(data of each agent, **options), in 5 dimensions ---
 
 
 def is_standard_normal(values: Array) -> bool:

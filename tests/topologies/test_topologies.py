@@ -95,11 +95,6 @@ def is_connected(graph: Graph) -> bool:
     return bool((np.linalg.matrix_power(step.astype(float), graph.agents) > 0).all())
 
 
-def test_every_named_graph_is_tested_above() -> None:
-    marks = test_named_graphs_have_the_agents_and_edges_they_should.pytestmark
-    assert {case[0] for case in marks[0].args[1]} == set(GRAPHS)
-
-
 def test_the_papers_graph() -> None:
     edges = ((1, 2), (1, 4), (1, 6), (2, 3), (2, 5), (3, 4), (4, 5), (5, 6))
     assert edges == PAPER_EDGES
