@@ -338,8 +338,14 @@ def test_encode_refuses_what_decode_would_refuse(vectors: Vectors) -> None:
         encode(vectors)
 
 
-def test_decoded_messages_are_not_sent_on() -> None:
-    with pytest.raises(TypeError):
+@pytest.mark.parametrize(("size", "coded"), [(64, False), (65, True)])
+def test_up_to_64_levels_are_always_packed(size: int, coded: bool) -> None:
+    payload = encode(Quantized(2, np.ones((1, 1), np.float32), np.zeros((1, size))))
+    assert payload[0] == (64 if coded else 32) + 2
+
+
+def test_decoded_messages_are_not_encoded_again() -> None:
+    with pytest.raises(TypeError, match="decoded messages"):
         encode(decode([encode(powers([0], [1]))], 1, 1))
 
 
@@ -384,6 +390,9 @@ BAD: dict[str, tuple[list[str], int, int, str]] = {
     "buckets, NaN scale": (["61" + "01" + ONE_4 * 99 + NAN_4 + "00" * 20], 1, 100, "scale"),
     "buckets of 0": (["61" + "00" + ONE_4 + "00"], 1, 5, "buckets of 0"),
     "buckets of more than d": (["61" + "06" + ONE_4 + "00"], 1, 5, "buckets of 6"),
+    "buckets, a byte short": (["61" + "05" + ONE_4], 1, 5, "0 B for 5 levels of 1 bits"),
+    "buckets, a byte long": (["61" + "05" + ONE_4 + "0000"], 1, 5, "2 B for 5 levels of 1 bits"),
+    "17 bits, buckets": (["71" + "01" + ONE_4 + "00"], 1, 1, "unknown form 113"),
     "b = 1, no digits": (["21" + ONE_4 + "f3"], 1, 5, "stands for no levels"),
     "b = 2, no digits": (["22" + ONE_4 + "7d"], 1, 3, "stands for no levels"),
     "b = 3, no digits": (["23" + ONE_4 + "51"], 1, 2, "stands for no levels"),
