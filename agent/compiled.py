@@ -1,8 +1,8 @@
-"""CPGT with the quantizer on short vectors, compiled: the bits of `ArrayCore` in a third of the time.
+"""CPGT with the quantizer on short vectors, compiled: the bits of `ArrayCore`, three times as fast.
 
-In short rounds, numpy's call overhead dominates (docs/decisions/0019). The compiled part is optional:
-without it, `ArrayCore` does the same. The objective, which may be the user's code, gets and returns
-arrays here, too.
+In short rounds, numpy's call overhead dominates (docs/decisions/0019). The compiled part is
+optional: without it, `ArrayCore` does the same. The objective, which may be the user's code, gets
+and returns arrays here, too.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """One agent's mathematics between two payloads: state, algorithm and randomness, but no frames.
 
-In each round, `payload` returns what is sent, and `absorb` takes the payloads of all, the own one first.
-What is sent is what is used: the own message is decoded from its payload like all others.
+In each round, `payload` returns what is sent, and `absorb` takes the payloads of all, the own one
+first. What is sent is what is used: the own message is decoded from its payload like all others.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class ArrayCore:
         self._state = self._algorithm.absorb(self._state, self._outgoing, self._objective, stacks)
 
     def _one_by_one(self, payloads: list[bytes]) -> Iterator[tuple[Floats, Vectors]]:
-        """Decode one message at a time, so that memory does not grow with the number of neighbours."""
+        """Decode one message at a time: memory does not grow with the number of neighbours."""
         for i, payload in enumerate(payloads):
             yield self._mixing[:, i : i + 1], self._decode([payload])
 

@@ -1,10 +1,11 @@
 """Sets of n positions in 0 .. universe - 1, in about log2 C(universe, n) bits and O(n) time.
 
-Gaps between positions are Rice-coded: the lowest l bits of all gaps, then the rest of each gap in unary
-(that many zeros and a one). If all sets are equally likely, the probability of a gap falls geometrically
-with its size, and the Rice code loses at most about 0.12 bit a position. l follows from n and the
-universe, and so does the form: a set of more than 38.2 % of the universe, for which the Rice code is no
-shorter, is a bitmap; of a set of more than half, the complement is sent. Nothing else is written.
+Gaps between positions are Rice-coded: the lowest l bits of all gaps, then the rest of each gap in
+unary (that many zeros and a one). If all sets are equally likely, the probability of a gap falls
+geometrically with its size, and the Rice code loses at most about 0.12 bit a position. l follows
+from n and the universe, and so does the form: a set of more than 38.2 % of the universe, for which
+the Rice code is no shorter, is a bitmap; of a set of more than half, the complement is sent.
+Nothing else is written.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ def encode_indices(positions: Integers, universe: int) -> bytes:
 
 
 def decode_indices(data: bytes, number: int, universe: int) -> Integers:
-    """Total: `number` increasing positions below `universe`, from all of `data`, or a ProtocolError."""
+    """Total: `number` increasing positions below `universe`, or a ProtocolError."""
     if number > universe:
         raise ProtocolError(f"set of {number} positions out of {universe}")
     inverted = 2 * number > universe

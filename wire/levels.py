@@ -1,13 +1,13 @@
 """Levels, integers of which many may be 0, as the smallest of several kinds of sections.
 
-| section | first byte | then                                                                      |
-|---------|------------|---------------------------------------------------------------------------|
-| plain   | 0 .. 31    | that many bits a level, highest first: 2 |level|, less 1 if it is positive |
-| symbols | 64         | all levels (`symbols`)                                                    |
-| sparse  | 65         | length n, the number of nonzero levels; length m; their positions in m B  |
-|         |            | (`indices`); these levels as a plain section or one of symbols            |
-| signs   | 66         | the same, but the nonzero levels are 1 or -1, a bit each: 1 for -1        |
-| gaps    | 67, 68     | as 65 and 66, but positions as the number of zeros before each (`symbols`) |
+| section | first byte | then                                                                     |
+|---------|------------|--------------------------------------------------------------------------|
+| plain   | 0 .. 31    | that many bits a level, highest first: 2 |level|, less 1 if positive     |
+| symbols | 64         | all levels (`symbols`)                                                   |
+| sparse  | 65         | length n, the number of nonzero levels; length m; their positions in m B |
+|         |            | (`indices`); these levels as a plain section or one of symbols           |
+| signs   | 66         | the same, but the nonzero levels are 1 or -1, a bit each: 1 for -1       |
+| gaps    | 67, 68     | as 65 and 66, but positions as the zeros before each (`symbols`)         |
 
 Gaps are smaller where the nonzero levels are not spread uniformly, as in a sorted vector.
 """

@@ -1,19 +1,21 @@
 """Integers near their entropy: tokens through a range coder, with a model of one byte a token.
 
-A number m below DIRECT in magnitude is its own token. Beyond, a token stands for a quarter of an octave,
-and the bits of m below its three highest are sent separately. Tokens have the sign of their number.
+A number m below DIRECT in magnitude is its own token. Beyond, a token stands for a quarter of an
+octave, and the bits of m below its three highest are sent separately. Tokens have the sign of their
+number.
 
-| part   | size     | meaning                                                                   |
-|--------|----------|---------------------------------------------------------------------------|
-| lowest | i8       | the lowest token                                                          |
-| count  | u8       | t, the number of consecutive tokens in the model                          |
-| model  | t        | frequency of each token: 2^(-byte / 8) of the highest; 255 is none        |
-| words  | length   | w, the number of the range coder's words                                  |
-| coded  | 4 w      | the tokens (constriction's RangeEncoder: 32-bit words, little-endian)     |
+| part   | size     | meaning                                                                      |
+|--------|----------|------------------------------------------------------------------------------|
+| lowest | i8       | the lowest token                                                             |
+| count  | u8       | t, the number of consecutive tokens in the model                             |
+| model  | t        | frequency of each token: 2^(-byte / 8) of the highest; 255 is none           |
+| words  | length   | w, the number of the range coder's words                                     |
+| coded  | 4 w      | the tokens (constriction's RangeEncoder: 32-bit words, little-endian)        |
 | extra  | the rest | bits below the highest three: tokens with few such bits first, then in order |
 
-A model for both signs is twice as long. So signs of few numbers without a 0 may be sent separately: a
-byte 128 (which is no lowest token), a bit for each number, 1 for negative, then the magnitudes as above.
+A model for both signs is twice as long. So signs of few numbers without a 0 may be sent separately:
+a byte 128 (which is no lowest token), a bit for each number, 1 for negative, then the magnitudes as
+above.
 """
 
 from __future__ import annotations
@@ -37,8 +39,10 @@ UNSEEN = 0.1  # the count of tokens that are not in the sample
 ABSENT = 255
 OCTAVE = 8  # steps of a model's byte in an octave
 
+# fmt: off
 _ROOTS = [1.0, 0.9170040432046712, 0.8408964152537145, 0.7711054127039704,
-          0.7071067811865476, 0.6484197773255048, 0.5946035575013605, 0.5452538663326288]  # fmt: skip
+          0.7071067811865476, 0.6484197773255048, 0.5946035575013605, 0.5452538663326288]
+# fmt: on
 # 2^(-byte / 8), from constants and exact steps, so that it is the same on every machine
 WEIGHTS = np.array(
     [_ROOTS[byte % OCTAVE] * 0.5 ** (byte // OCTAVE) for byte in range(ABSENT)] + [0.0]

@@ -1,8 +1,9 @@
 """Vectors in the forms in which they are sent. Rows are on the last axis: shape (..., d).
 
-Messages that are decoded together are stacked on a first axis. `fold` adds weighted sums of a stack to
-running totals: totals[r] += sum_m weights[r, m] * stack[m]. Sparse forms do it at the cost of their
-nonzero values. Every form adds message by message, product by product, so that all round alike.
+Messages that are decoded together are stacked on a first axis. `fold` adds weighted sums of a stack
+to running totals: totals[r] += sum_m weights[r, m] * stack[m]. Sparse forms do it at the cost of
+their nonzero values. Every form adds message by message, product by product, so that all round
+alike.
 """
 
 from __future__ import annotations
@@ -32,8 +33,9 @@ class Dense(NamedTuple):
 class Sparse(NamedTuple):
     """The same number of coordinates in every row, indices increasing; the others are 0.
 
-    Values are sent as float64; or, with `exponents`, as value / 2^exponent in a shorter type of float
-    that can hold them. With `seeds`, the indices are not sent: each row's are `sample`d from its seed.
+    Values are sent as float64; or, with `exponents`, as value / 2^exponent in a shorter type of
+    float that can hold them. With `seeds`, the indices are not sent: each row's are `sample`d from
+    its seed.
     """
 
     dimension: int

@@ -1,4 +1,4 @@
-"""The byte layout of payloads: exact bytes, round trips, sizes, and what is refused on either side."""
+"""The byte layout of payloads: exact bytes, round trips, sizes, and refusals on either side."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ GOLDEN: dict[str, tuple[Vectors, str]] = {
     "dense, two rows": (dense([1.0, -2.0], [0.5, 0.0]), "00" + ONE + MINUS_TWO + HALF + ZERO),
     "dense, one number": (dense([-0.0]), "00" + MINUS_ZERO),
     "dense, extremes": (dense([TINIEST, LARGEST]), "00" + SMALLEST + HUGEST),
-    # positions 3, 9, 10, 11 out of 20, l = 2: gaps 3 5 0 0 are 11 01 00 00, then 1 01 1 1 and padding
+    # positions 3, 9, 10, 11 out of 20, l = 2: gaps 3 5 0 0 are 11 01 00 00, then 1 01 1 1, padding
     "sparse, f64": (
         sparse(10, [[3, 9], [0, 1]], [[1.0, -2.0], [0.5, 0.0]]),
         "01" + "02" + ONE + MINUS_TWO + HALF + ZERO + "d0b8",
@@ -342,6 +342,11 @@ def test_encode_refuses_what_decode_would_refuse(vectors: Vectors) -> None:
 def test_up_to_64_levels_are_always_packed(size: int, coded: bool) -> None:
     payload = encode(Quantized(2, np.ones((1, 1), np.float32), np.zeros((1, size))))
     assert payload[0] == (64 if coded else 32) + 2
+
+
+def test_the_largest_power_of_two_is_sent() -> None:
+    vectors = powers([1023], [1])
+    assert decode([encode(vectors)], 1, 1).dense() == 2.0**1023
 
 
 def test_decoded_messages_are_not_encoded_again() -> None:
