@@ -1,9 +1,11 @@
-/* One round of CPGT with the quantizer on short vectors: the numbers of agent/algorithms/cpgt.py, agent/privacy/noise.py
-   and agent/compressors/quantizers.py, the bytes of wire/payloads.py, by the same operations in the same order.
-   Whoever changes one of them changes this; tests/agent/test_compiled.py compares every bit.
+/* One round of CPGT with the quantizer on short vectors, called by agent/compiled.py.
 
-   agent/compiled.py is what calls it. To be compiled without contraction (-ffp-contract=off): a fused
-   multiplication and addition rounds once where the others round twice. Little-endian machines only. */
+   It computes the numbers of agent/algorithms/cpgt.py, agent/privacy/noise.py and
+   agent/compressors/quantizers.py, and the bytes of wire/payloads.py, by the same operations in the
+   same order. A change there needs a change here; tests/agent/test_compiled.py compares every bit.
+
+   Compile it without contraction (-ffp-contract=off): a fused multiplication and addition rounds
+   once where numpy rounds twice. Little-endian machines only. */
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -11,18 +13,19 @@
 #include <string.h>
 
 enum { X, Y, CHANNELS };
-enum { DENSE = 0, PACKED = 32, HEAD = 1 + 4 * CHANNELS, MOST_LEVELS = 64 };
+enum { DENSE = 0, PACKED = 32, HEAD = 1 + 4 * CHANNELS, MAX_LEVELS = 64 };
 
 typedef struct {
     PyObject_HEAD
-    int bits, top, dimension, number; /* number: of all coordinates of a message */
-    int digits, base, width;          /* levels a byte in this base; or, where digits is 0, bits a level */
+    int bits, top, dimension;
+    int number;              /* of coordinates in a message, both channels */
+    int digits, base, width; /* levels a byte, in this base; if digits is 0, bits a level */
     Py_ssize_t messages, packed_size, dense_size;
     double alpha, fill, shrink, tiny;
     double *weights, *values, *noised, *pull, *reference, *gradient, *received;
 } Round;
 
-/* --- levels and bytes ------------------------------------------------------------------------------------- */
+/* --- levels and bytes ------------------------------------------------------------------------ */
 
 static void pack(const Round *self, const int *levels, unsigned char *out)
 {
@@ -47,7 +50,7 @@ static void pack(const Round *self, const int *levels, unsigned char *out)
         *out = (unsigned char)(held << (8 - bits));
 }
 
-/* Whether all levels are ones that can be. */
+/* Returns 0 if a byte, or a group of bits, stands for no level. */
 static int unpack(const Round *self, const unsigned char *in, int *levels)
 {
     if (self->digits) {
@@ -79,13 +82,13 @@ static int unpack(const Round *self, const unsigned char *in, int *levels)
     return 1;
 }
 
-/* --- sending ---------------------------------------------------------------------------------------------- */
+/* --- sending --------------------------------------------------------------------------------- */
 
-/* C(noised - reference) of one row: its levels, and its scale. */
-static float quantize(const Round *self, const double *noised, const double *reference, const double *dither,
-                      int *levels)
+/* C(noised - reference) of one row: writes its levels, and returns its scale. */
+static float quantize(const Round *self, const double *noised, const double *reference,
+                      const double *dither, int *levels)
 {
-    double v[MOST_LEVELS], squares = 0.0;
+    double v[MAX_LEVELS], squares = 0.0;
     for (int i = 0; i < self->dimension; i++) {
         v[i] = noised[i] - reference[i];
         squares += v[i] * v[i];
@@ -98,24 +101,27 @@ static float quantize(const Round *self, const double *noised, const double *ref
     return (float)(norm * self->shrink);
 }
 
-PyDoc_STRVAR(payload_doc, "payload(draw): what is sent. `draw` holds, as doubles, the noise in lattice steps and\n"
-                          "the dither of every coordinate, and the lattice step of every channel. Raises\n"
-                          "OverflowError where the state is not finite.");
+PyDoc_STRVAR(payload_doc,
+             "payload(draw): what is sent. `draw` holds, as doubles, the noise (in lattice steps)\n"
+             "of every coordinate, the dither of every coordinate, and the lattice step of every\n"
+             "channel. Raises OverflowError if the state is not finite.");
 
 static PyObject *payload(Round *self, PyObject *draw)
 {
-    int d = self->dimension, levels[MOST_LEVELS];
+    int d = self->dimension, levels[MAX_LEVELS];
     float scales[CHANNELS];
-    if (!PyBytes_Check(draw) || PyBytes_GET_SIZE(draw) != (Py_ssize_t)sizeof(double) * (2 * self->number + CHANNELS))
-        return PyErr_Format(PyExc_TypeError, "a draw is bytes of %d doubles", 2 * self->number + CHANNELS);
-    double drawn[2 * MOST_LEVELS + CHANNELS];
+    int doubles = 2 * self->number + CHANNELS;
+    if (!PyBytes_Check(draw) || PyBytes_GET_SIZE(draw) != (Py_ssize_t)sizeof(double) * doubles)
+        return PyErr_Format(PyExc_TypeError, "a draw is bytes of %d doubles", doubles);
+    double drawn[2 * MAX_LEVELS + CHANNELS];
     memcpy(drawn, PyBytes_AS_STRING(draw), PyBytes_GET_SIZE(draw));
     const double *z = drawn, *dither = drawn + self->number, *steps = dither + self->number;
     for (int row = 0; row < CHANNELS; row++) {
         int first = row * d;
         for (int i = first; i < first + d; i++)
             self->noised[i] = (rint(self->values[i] / steps[row]) + z[i]) * steps[row];
-        scales[row] = quantize(self, self->noised + first, self->reference + first, dither + first, levels + first);
+        scales[row] = quantize(self, self->noised + first, self->reference + first,
+                               dither + first, levels + first);
         if (!isfinite(scales[row]))
             return PyErr_Format(PyExc_OverflowError, "the state is not finite");
     }
@@ -129,9 +135,9 @@ static PyObject *payload(Round *self, PyObject *draw)
     return out;
 }
 
-/* --- receiving -------------------------------------------------------------------------------------------- */
+/* --- receiving ------------------------------------------------------------------------------- */
 
-/* Whether the payload is one of packed levels as they should be, or a dense one. */
+/* Returns 0 if the payload is neither dense nor of packed levels, or if it is invalid. */
 static int decode(const Round *self, const char *bytes, Py_ssize_t size, double *values)
 {
     if (size == self->dense_size && bytes[0] == DENSE) {
@@ -141,7 +147,7 @@ static int decode(const Round *self, const char *bytes, Py_ssize_t size, double 
                 return 0;
         return 1;
     }
-    int levels[MOST_LEVELS];
+    int levels[MAX_LEVELS];
     float scales[CHANNELS];
     if (size != self->packed_size || bytes[0] != PACKED + self->bits)
         return 0;
@@ -157,21 +163,22 @@ static int decode(const Round *self, const char *bytes, Py_ssize_t size, double 
     return 1;
 }
 
-/* Doubles of a contiguous buffer that must hold so many of them. */
-static int look(PyObject *given, Py_ssize_t number, int flags, Py_buffer *view)
+/* A view of a contiguous buffer that must hold `number` doubles. */
+static int get_doubles(PyObject *given, Py_ssize_t number, int flags, Py_buffer *view)
 {
     if (PyObject_GetBuffer(given, view, PyBUF_C_CONTIGUOUS | flags) < 0)
         return -1;
     if (view->len == number * (Py_ssize_t)sizeof(double))
         return 0;
-    PyErr_Format(PyExc_ValueError, "%zd bytes where %zd doubles are due", view->len, number);
+    PyErr_Format(PyExc_ValueError, "%zd bytes instead of %zd doubles", view->len, number);
     PyBuffer_Release(view);
     return -1;
 }
 
-PyDoc_STRVAR(absorb_doc, "absorb(payloads, x): fold the payloads of all, a list with the own one first, and write the\n"
-                         "next x into an array. Raises ValueError, and changes nothing, where one of them is neither\n"
-                         "dense nor one of packed levels as they should be.");
+PyDoc_STRVAR(absorb_doc,
+             "absorb(payloads, x): add the payloads of all, a list with the own one first, and\n"
+             "write the next x into an array. Raises ValueError, and changes nothing, if one of\n"
+             "them is neither dense nor of packed levels, or is invalid.");
 
 static PyObject *absorb(Round *self, PyObject *args)
 {
@@ -181,14 +188,14 @@ static PyObject *absorb(Round *self, PyObject *args)
     if (!PyArg_ParseTuple(args, "O!O", &PyList_Type, &payloads, &given))
         return NULL;
     if (PyList_GET_SIZE(payloads) != self->messages)
-        return PyErr_Format(PyExc_ValueError, "%zd payloads are due", self->messages);
+        return PyErr_Format(PyExc_ValueError, "%zd payloads expected", self->messages);
     for (Py_ssize_t m = 0; m < self->messages; m++) {
         PyObject *one = PyList_GET_ITEM(payloads, m);
         if (!PyBytes_Check(one) || !PyBytes_GET_SIZE(one) ||
             !decode(self, PyBytes_AS_STRING(one), PyBytes_GET_SIZE(one), self->received + m * n))
-            return PyErr_Format(PyExc_ValueError, "payload %zd cannot be read here", m);
+            return PyErr_Format(PyExc_ValueError, "payload %zd cannot be decoded here", m);
     }
-    if (look(given, d, PyBUF_WRITABLE, &x) < 0)
+    if (get_doubles(given, d, PyBUF_WRITABLE, &x) < 0)
         return NULL;
     for (Py_ssize_t m = 0; m < self->messages; m++)
         for (int i = 0; i < n; i++)
@@ -203,36 +210,48 @@ static PyObject *absorb(Round *self, PyObject *args)
     Py_RETURN_NONE;
 }
 
-PyDoc_STRVAR(track_doc, "track(gradient): the next y, from the gradient at the x that `absorb` gave.");
+PyDoc_STRVAR(track_doc,
+             "track(gradient): the next y, from the gradient at the x that `absorb` wrote.");
 
 static PyObject *track(Round *self, PyObject *given)
 {
     Py_buffer view;
     int d = self->dimension;
-    if (look(given, d, PyBUF_SIMPLE, &view) < 0)
+    if (get_doubles(given, d, PyBUF_SIMPLE, &view) < 0)
         return NULL;
     const double *gradient = view.buf;
     for (int i = 0; i < d; i++) {
-        self->values[d + i] = (self->noised[d + i] + self->pull[d + i]) + (gradient[i] - self->gradient[i]);
+        self->values[d + i] =
+            (self->noised[d + i] + self->pull[d + i]) + (gradient[i] - self->gradient[i]);
         self->gradient[i] = gradient[i];
     }
     PyBuffer_Release(&view);
     Py_RETURN_NONE;
 }
 
-/* --- the object ------------------------------------------------------------------------------------------- */
+/* --- the object ------------------------------------------------------------------------------ */
 
-static PyObject *rows(double *of, int number)
+static PyObject *to_bytes(const double *doubles, int number)
 {
-    return PyBytes_FromStringAndSize((char *)of, number * (Py_ssize_t)sizeof(double));
+    return PyBytes_FromStringAndSize((const char *)doubles, number * (Py_ssize_t)sizeof(double));
 }
 
-static PyObject *get_values(Round *self, void *Py_UNUSED(closure)) { return rows(self->values, self->number); }
+static PyObject *get_values(Round *self, void *Py_UNUSED(closure))
+{
+    return to_bytes(self->values, self->number);
+}
 
-static PyObject *get_noised(Round *self, void *Py_UNUSED(closure)) { return rows(self->noised, self->number); }
+static PyObject *get_noised(Round *self, void *Py_UNUSED(closure))
+{
+    return to_bytes(self->noised, self->number);
+}
 
-static PyObject *get_reference(Round *self, void *Py_UNUSED(closure)) { return rows(self->reference, self->number); }
+static PyObject *get_reference(Round *self, void *Py_UNUSED(closure))
+{
+    return to_bytes(self->reference, self->number);
+}
 
+/* Sizes and memory, from bits, dimension and the number of messages. */
 static int set_shape(Round *self)
 {
     static const int digits[] = {0, 5, 3, 2};
@@ -244,7 +263,8 @@ static int set_shape(Round *self)
     int length = self->digits ? (n + self->digits - 1) / self->digits : (n * self->width + 7) / 8;
     self->packed_size = HEAD + length;
     self->dense_size = 1 + n * (Py_ssize_t)sizeof(double);
-    double *memory = PyMem_Calloc((size_t)(n * (4 + self->messages) + self->dimension + self->messages), sizeof(double));
+    size_t doubles = (size_t)(n * (4 + self->messages) + self->dimension + self->messages);
+    double *memory = PyMem_Calloc(doubles, sizeof(double));
     if (!memory)
         return -1;
     self->values = memory;
@@ -257,24 +277,29 @@ static int set_shape(Round *self)
     return 0;
 }
 
-PyDoc_STRVAR(round_doc, "Round(bits, alpha, fill, shrink, tiny, weights, values, gradient): a state, and what steps it.\n"
-                        "weights (of all messages, the own first), values (2, d) and gradient (d) are doubles, as bytes.");
+PyDoc_STRVAR(round_doc,
+             "Round(bits, alpha, fill, shrink, tiny, weights, values, gradient): the state of one\n"
+             "agent. weights (of all messages, the own first), values (2, d) and gradient (d) are\n"
+             "bytes of doubles.");
 
 static PyObject *make(PyTypeObject *type, PyObject *args, PyObject *Py_UNUSED(kwargs))
 {
     int bits;
     double alpha, fill, shrink, tiny;
     Py_buffer weights, values, gradient;
-    if (!PyArg_ParseTuple(args, "iddddy*y*y*", &bits, &alpha, &fill, &shrink, &tiny, &weights, &values, &gradient))
+    if (!PyArg_ParseTuple(args, "iddddy*y*y*", &bits, &alpha, &fill, &shrink, &tiny, &weights,
+                          &values, &gradient))
         return NULL;
     Round *self = NULL;
     Py_ssize_t d = gradient.len / (Py_ssize_t)sizeof(double), unit = sizeof(double);
-    if (bits < 1 || bits > 16 || d < 1 || CHANNELS * d > MOST_LEVELS || values.len != CHANNELS * d * unit ||
-        gradient.len != d * unit || weights.len < unit || weights.len % unit) {
-        PyErr_SetString(PyExc_ValueError, "this cannot be played here");
+    if (bits < 1 || bits > 16 || d < 1 || CHANNELS * d > MAX_LEVELS ||
+        values.len != CHANNELS * d * unit || gradient.len != d * unit || weights.len < unit ||
+        weights.len % unit) {
+        PyErr_SetString(PyExc_ValueError, "bits or sizes that are not supported");
     } else if ((self = (Round *)type->tp_alloc(type, 0))) {
-        *self = (Round){.ob_base = self->ob_base, .bits = bits, .dimension = (int)d, .number = CHANNELS * (int)d,
-                        .messages = weights.len / unit, .alpha = alpha, .fill = fill, .shrink = shrink, .tiny = tiny};
+        *self = (Round){.ob_base = self->ob_base, .bits = bits, .dimension = (int)d,
+                        .number = CHANNELS * (int)d, .messages = weights.len / unit,
+                        .alpha = alpha, .fill = fill, .shrink = shrink, .tiny = tiny};
         if (set_shape(self) == 0) {
             memcpy(self->weights, weights.buf, weights.len);
             memcpy(self->values, values.buf, values.len);
@@ -306,9 +331,9 @@ static PyMethodDef methods[] = {
 };
 
 static PyGetSetDef attributes[] = {
-    {"values", (getter)get_values, NULL, "x and y, as bytes", NULL},
-    {"noised", (getter)get_noised, NULL, "x^a and y^a of the last payload, as bytes", NULL},
-    {"reference", (getter)get_reference, NULL, "x^c and y^c, as bytes", NULL},
+    {"values", (getter)get_values, NULL, "x and y", NULL},
+    {"noised", (getter)get_noised, NULL, "x^a and y^a of the last payload", NULL},
+    {"reference", (getter)get_reference, NULL, "x^c and y^c", NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
 
@@ -317,9 +342,10 @@ static PyType_Slot slots[] = {
     {Py_tp_methods, methods},       {Py_tp_getset, attributes}, {0, NULL},
 };
 
-static PyType_Spec spec = {"agent._round.Round", sizeof(Round), 0, Py_TPFLAGS_DEFAULT, slots};
+static PyType_Spec spec = {"cpgt.agent._round.Round", sizeof(Round), 0, Py_TPFLAGS_DEFAULT, slots};
 
-static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, .m_name = "agent._round", .m_size = -1};
+static struct PyModuleDef module = {PyModuleDef_HEAD_INIT,
+                                    .m_name = "cpgt.agent._round", .m_size = -1};
 
 PyMODINIT_FUNC PyInit__round(void)
 {

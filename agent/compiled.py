@@ -1,8 +1,8 @@
-"""CPGT with the quantizer on short vectors, compiled: the same bits as `ArrayCore`, in a third of the time.
+"""CPGT with the quantizer on short vectors, compiled: the bits of `ArrayCore`, three times as fast.
 
-Short rounds are held up by the many ways through numpy, not by arithmetic (docs/decisions/0019). The compiled
-part is optional: where it could not be built, `ArrayCore` does the same. The objective, which may be
-anyone's, gets and gives arrays here, too.
+In short rounds, numpy's call overhead dominates (docs/decisions/0019). The compiled part is
+optional: without it, `ArrayCore` does the same. The objective, which may be the user's code, gets
+and returns arrays here, too.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from cpgt.wire.vectors import Dense
 
 try:
     from cpgt.agent._round import Round
-except ImportError:  # it was installed where there is no compiler
+except ImportError:  # installed without a C compiler
     COMPILED = False
 else:
     COMPILED = sys.byteorder == "little"
@@ -33,8 +33,8 @@ else:
 
 class CompiledCore:
     @staticmethod
-    def suits(algorithm: object, dimension: int) -> bool:
-        """Whether it can do this. Channels without noise are left to numpy."""
+    def supports(algorithm: object, dimension: int) -> bool:
+        """Channels without noise are left to numpy."""
         return (
             COMPILED
             and type(algorithm) is CPGT
@@ -89,13 +89,13 @@ class CompiledCore:
         try:
             return self._round.payload(draw)
         except OverflowError as error:
-            raise WireError(f"nothing can be sent: {error}") from None
+            raise WireError(f"no payload: {error}") from None
 
     def absorb(self, payloads: list[bytes]) -> None:
         x = np.empty(self._shape[-1])
         try:
             self._round.absorb(payloads, x)
-        except ValueError:  # one of them is of another form, or bad
+        except ValueError:  # one has another form, or is invalid
             self._round.absorb([self._as_dense(payload) for payload in payloads], x)
         self._round.track(_doubles(self._objective.gradient(x)))
 

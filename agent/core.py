@@ -1,16 +1,16 @@
-"""One agent's mathematics between two payloads: its state, its algorithm and its randomness, but no frames.
+"""One agent's mathematics between two payloads: state, algorithm and randomness, but no frames.
 
-Each round, `payload` gives what the neighbours get, and `absorb` takes the payloads of all, the own first.
-What is sent is what is used: the own message is decoded from its payload like all others.
+In each round, `payload` returns what is sent, and `absorb` takes the payloads of all, the own one
+first. What is sent is what is used: the own message is decoded from its payload like all others.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any, Protocol
 
 from cpgt.agent.algorithms import Algorithm
-from cpgt.agent.algorithms.algorithm import WeightedMessages
 from cpgt.agent.compiled import CompiledCore
 from cpgt.agent.objectives import Objective
 from cpgt.agent.privacy.randomness import Randomness
@@ -19,7 +19,7 @@ from cpgt.wire.errors import ProtocolError
 from cpgt.wire.payloads import decoder, encode
 from cpgt.wire.vectors import Vectors
 
-SMALL = 8192  # coordinates of a round's messages: up to here, numpy's cost per call is what counts
+SMALL = 8192  # coordinates of a round's messages; up to here, numpy's call overhead dominates
 
 
 class Core(Protocol):
@@ -33,13 +33,13 @@ class Core(Protocol):
 
     @property
     def eta_y(self) -> Floats:
-        """The noise on y in the payload that was made last; to be asked for before `absorb`."""
+        """The noise on y in the last payload. Only valid before `absorb`."""
 
     def payload(self, k: int) -> bytes:
-        """What is sent in round k. Raises WireError where the state is no longer finite."""
+        """What is sent in round k. Raises WireError if the state is no longer finite."""
 
     def absorb(self, payloads: list[bytes]) -> None:
-        """The step, once the payloads of all are here. Raises ProtocolError where one cannot be read."""
+        """Step, with the payloads of all. Raises ProtocolError if one cannot be decoded."""
 
 
 class ArrayCore:
@@ -77,19 +77,15 @@ class ArrayCore:
         return encode(self._outgoing.message)
 
     def absorb(self, payloads: list[bytes]) -> None:
-        messages: WeightedMessages
-        try:
-            messages = (
-                [(self._mixing, self._decode(payloads))]
-                if self._small
-                else self._one_by_one(payloads)
-            )
-        except ProtocolError:  # they are not all alike, or one of them is bad
-            messages = self._one_by_one(payloads)
+        messages: WeightedMessages = self._one_by_one(payloads)
+        if self._small:
+            # One call for all payloads, unless they differ in form or size, or one is invalid.
+            with suppress(ProtocolError):
+                messages = [(self._mixing, self._decode(payloads))]
         self._state = self._algorithm.absorb(self._state, self._outgoing, self._objective, messages)
 
     def _one_by_one(self, payloads: list[bytes]) -> Iterator[tuple[Floats, Vectors]]:
-        """One message at a time, so that memory does not grow with the number of neighbours."""
+        """Decode one message at a time: memory does not grow with the number of neighbours."""
         for i, payload in enumerate(payloads):
             yield self._mixing[:, i : i + 1], self._decode([payload])
 
@@ -101,7 +97,7 @@ def make_core(
     mixing: Floats,
     randomness: Randomness,
 ) -> Core:
-    """The fastest one; both give the same bits."""
-    core: Any = CompiledCore if CompiledCore.suits(algorithm, objective.dimension) else ArrayCore
+    """The fastest core that supports the algorithm. All give the same bits."""
+    core: Any = CompiledCore if CompiledCore.supports(algorithm, objective.dimension) else ArrayCore
     made: Core = core(algorithm, objective, x, mixing, randomness)
     return made

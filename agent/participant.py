@@ -1,8 +1,8 @@
 """One agent's part in the rounds: the mathematics on one side, the data plane on the other.
 
-One round is `send`, then `collect`. A process alternates them; a run inside one process calls `send`
-of all agents, then `collect` of all. Neighbours are at most one round ahead, so one early message of
-each is kept.
+One round is `send`, then `collect`. A process alternates them; a run inside one process calls
+`send` of all agents, then `collect` of all. Neighbours are at most one round ahead, so one early
+message of each is kept.
 """
 
 from __future__ import annotations

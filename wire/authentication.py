@@ -1,7 +1,7 @@
 """Access control of a listening socket: only peers whose public key is on a list can connect.
 
-ZeroMQ asks by its own protocol, ZAP 1.0, from its own threads. A thread here answers. ZeroMQ does not
-ask about a peer that has no key, has the wrong key for this server, or sends bytes that are no
+ZeroMQ asks by its own protocol, ZAP 1.0, from its own threads. A thread here answers. ZeroMQ does
+not ask about a peer that has no key, has the wrong key for this server, or sends bytes that are no
 handshake: it closes the connection. The socket monitor shows those.
 """
 

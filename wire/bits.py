@@ -1,4 +1,4 @@
-"""Whole numbers as bits and bytes: fixed-width fields, and lengths of one to five bytes."""
+"""Integers as bits and bytes: fixed-width fields, and lengths of one to five bytes."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _shifts(width: int) -> Integers:
 
 
 def pack_length(number: int) -> bytes:
-    """Seven bits a byte, lowest first; the highest bit says that another byte follows."""
+    """Seven bits a byte, lowest first; the highest bit is set if another byte follows."""
     out = bytearray()
     while number > 127:
         out.append(number & 127 | 128)
@@ -41,7 +41,7 @@ def pack_length(number: int) -> bytes:
 
 
 class Reader:
-    """Takes fields off the front of a byte string; what is not there is a ProtocolError."""
+    """Reads fields from the front of a byte string. A missing field is a ProtocolError."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data

@@ -1,8 +1,8 @@
 """The control plane: one ROUTER socket at the coordinator, one DEALER socket at each agent.
 
 An agent names its connection with a random id. A second agent with the same number is thus a second
-connection and can be refused, and an agent that reconnects is recognised: nothing is lost, duplicated
-or reordered then (wire.reliable).
+connection and can be refused, and an agent that reconnects is recognised: nothing is lost,
+duplicated or reordered then (wire.reliable).
 """
 
 from __future__ import annotations

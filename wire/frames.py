@@ -1,10 +1,10 @@
 """The frame of the data plane: one round of one agent, as all its neighbours receive it.
 
-| part    | size                        | meaning                                                      |
-|---------|-----------------------------|--------------------------------------------------------------|
-| sender  | 1, 2, 3, 5 or 9 B           | number of the agent, an unsigned msgpack integer             |
-| round   | 1, 2, 3, 5 or 9 B           | number of the round, an unsigned msgpack integer             |
-| payload | up to the end of the frame  | the compressed, noised differences (`payloads`)              |
+| part    | size                       | meaning                                         |
+|---------|----------------------------|-------------------------------------------------|
+| sender  | 1, 2, 3, 5 or 9 B          | number of the agent, unsigned msgpack integer   |
+| round   | 1, 2, 3, 5 or 9 B          | number of the round, unsigned msgpack integer   |
+| payload | up to the end of the frame | the compressed, noised differences (`payloads`) |
 
 Sender and round take 2 to 4 B together for up to 127 agents and 65,535 rounds. ZeroMQ delivers the
 length of the frame, so the payload needs no header.

@@ -1,10 +1,11 @@
-"""Sets of n positions in 0 .. universe - 1: near log2 C(universe, n) bits, in time that grows with n.
+"""Sets of n positions in 0 .. universe - 1, in about log2 C(universe, n) bits and O(n) time.
 
-Gaps between positions are Rice-coded: the lowest l bits of each gap as they are, then the rest of each gap
-in unary (that many zeros and a one). If positions lie anywhere, the chance of a gap falls geometrically with
-its size, and Rice's code loses at most about 0.12 bit a position against that. l follows from n and the
-universe, and so does the form: of a set of more than 38.2 %, from where on Rice's code is no shorter, a bit
-for each member of the universe is sent; of one of more than half, the complement. Nothing else is written.
+Gaps between positions are Rice-coded: the lowest l bits of all gaps, then the rest of each gap in
+unary (that many zeros and a one). If all sets are equally likely, the probability of a gap falls
+geometrically with its size, and the Rice code loses at most about 0.12 bit a position. l follows
+from n and the universe, and so does the form: a set of more than 38.2 % of the universe, for which
+the Rice code is no shorter, is a bitmap; of a set of more than half, the complement is sent.
+Nothing else is written.
 """
 
 from __future__ import annotations
@@ -17,21 +18,17 @@ from cpgt.wire.errors import ProtocolError
 
 
 def encode_indices(positions: Integers, universe: int) -> bytes:
-    """`positions` increase; their number is not written."""
+    """`positions` must increase. Their number is not written."""
     if 2 * len(positions) > universe:
         positions = _complement(positions, universe)
     if len(positions) == 0:
         return b""
-    bits = (
-        _bitmap(positions, universe)
-        if _mapped(len(positions), universe)
-        else _gaps(positions, universe)
-    )
-    return np.packbits(bits).tobytes()
+    write = _bitmap if _is_bitmap(len(positions), universe) else _gaps
+    return np.packbits(write(positions, universe)).tobytes()
 
 
 def decode_indices(data: bytes, number: int, universe: int) -> Integers:
-    """All of `data` is the set. Total: `number` increasing positions below `universe`, or a ProtocolError."""
+    """Total: `number` increasing positions below `universe`, or a ProtocolError."""
     if number > universe:
         raise ProtocolError(f"set of {number} positions out of {universe}")
     inverted = 2 * number > universe
@@ -43,18 +40,17 @@ def decode_indices(data: bytes, number: int, universe: int) -> Integers:
 
 
 def _read(data: bytes, number: int, universe: int) -> Integers:
-    if number == 0 or len(data) > _most_bytes(number, universe):
-        return np.zeros(
-            number + len(data), np.int64
-        )  # of a length that is not asked for, unless both are 0
+    if number == 0 or len(data) > _max_bytes(number, universe):
+        # Of a length that the caller refuses, unless both are 0.
+        return np.zeros(number + len(data), np.int64)
     bits = np.unpackbits(np.frombuffer(data, np.uint8))
-    if _mapped(number, universe):
+    if _is_bitmap(number, universe):
         return np.flatnonzero(bits)
     low = rice_bits(number, universe)
     ends = np.flatnonzero(bits[number * low :])
     if len(ends) != number:
         return ends
-    gaps = ends.copy()  # in unary: the zeros before each one
+    gaps = ends.copy()  # in unary: the zeros before each one bit
     gaps[1:] -= ends[:-1] + 1
     if low:
         gaps = gaps << low | from_bits(bits[: number * low], low)
@@ -63,22 +59,22 @@ def _read(data: bytes, number: int, universe: int) -> Integers:
 
 
 def rice_bits(number: int, universe: int) -> int:
-    """l: the smallest with 2^l >= 0.481 universe / number, from where on l + 1 would cost more."""
+    """l: the smallest with 2^l >= 0.481 universe / number; a larger l would cost more."""
     return max(0, (481 * universe - 1) // (1000 * number)).bit_length()
 
 
-def _most_bits(number: int, universe: int) -> int:
-    """What Rice's code may take at most."""
+def _max_bits(number: int, universe: int) -> int:
+    """The most bits that the Rice code can take."""
     low = rice_bits(number, universe)
     return number * (low + 1) + (universe >> low)
 
 
-def _mapped(number: int, universe: int) -> bool:
+def _is_bitmap(number: int, universe: int) -> bool:
     return 1000 * number >= 382 * universe
 
 
-def _most_bytes(number: int, universe: int) -> int:
-    bits = universe if _mapped(number, universe) else _most_bits(number, universe)
+def _max_bytes(number: int, universe: int) -> int:
+    bits = universe if _is_bitmap(number, universe) else _max_bits(number, universe)
     return (bits + 7) // 8
 
 

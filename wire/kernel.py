@@ -9,8 +9,8 @@
 | 200    | u64    | bytes sent, including retransmitted ones             |
 | 208    | u64    | bytes retransmitted                                  |
 
-This is the layout of Linux 4.19 and later. Older kernels answer with fewer bytes, other systems not at
-all: then there are no counts, and the functions here return None.
+This is the layout of Linux 4.19 and later. Older kernels answer with fewer bytes, other systems not
+at all: then there are no counts, and the functions here return None.
 """
 
 from __future__ import annotations
@@ -138,9 +138,9 @@ class _Connection:
 class ConnectionMeter:
     """The kernel's counts at this agent's end of its connections, one for each neighbour.
 
-    The kernel may reuse a descriptor once its connection is closed, so every reading is checked by its
-    addresses. Bytes between the last reading and the loss of a connection are not counted; the number
-    of connections is always right.
+    The kernel may reuse a descriptor once its connection is closed, so every reading is checked by
+    its addresses. Bytes between the last reading and the loss of a connection are not counted; the
+    number of connections is always right.
     """
 
     def __init__(self) -> None:

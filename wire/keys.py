@@ -1,7 +1,7 @@
 """CURVE key pairs, their files, and the public keys of a network.
 
-A key file holds the secret key as 40 characters (Z85) and a newline, and only its owner can read it.
-The public key is computed from it.
+A key file holds the secret key as 40 characters (Z85) and a newline, and only its owner can read
+it. The public key is computed from it.
 """
 
 from __future__ import annotations

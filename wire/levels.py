@@ -1,15 +1,15 @@
-"""Levels, whole numbers of which many may be 0, as the smallest of a few sections.
+"""Levels, integers of which many may be 0, as the smallest of several kinds of sections.
 
-| section | first byte | then                                                                            |
-|---------|------------|---------------------------------------------------------------------------------|
-| plain   | 0 .. 31    | so many bits a level, highest first: 2 |level|, less 1 if the level is positive |
-| symbols | 64         | all levels (`symbols`)                                                          |
-| sparse  | 65         | length n: how many are not 0; length m; where, in m B (`indices`); these levels |
-|         |            | as a plain section or one of symbols                                            |
-| signs   | 66         | the same, but these levels are 1 or -1, a bit each: 1 for -1                    |
-| ...     | 67, 68     | as 65 and 66, but where is said by the gaps: how many 0 before each (`symbols`) |
+| section | first byte | then                                                                     |
+|---------|------------|--------------------------------------------------------------------------|
+| plain   | 0 .. 31    | that many bits a level, highest first: 2 |level|, less 1 if positive     |
+| symbols | 64         | all levels (`symbols`)                                                   |
+| sparse  | 65         | length n, the number of nonzero levels; length m; their positions in m B |
+|         |            | (`indices`); these levels as a plain section or one of symbols           |
+| signs   | 66         | the same, but the nonzero levels are 1 or -1, a bit each: 1 for -1       |
+| gaps    | 67, 68     | as 65 and 66, but positions as the zeros before each (`symbols`)         |
 
-Gaps are the smaller ones where what is not 0 does not lie just anywhere, as in a vector that is sorted.
+Gaps are smaller where the nonzero levels are not spread uniformly, as in a sorted vector.
 """
 
 from __future__ import annotations
@@ -25,30 +25,28 @@ from cpgt.wire.indices import decode_indices, encode_indices
 from cpgt.wire.symbols import decode_symbols, encode_symbols
 
 SYMBOLS, SPARSE, SIGNS = 64, 65, 66
-GAPS = 2  # more than the form without them
-SPARSE_BELOW = (
-    1 / 16
-)  # of all levels: from here on, the cost of reading a section follows what is not 0
-FEW = 256  # signs, for which a model would cost more than it saves
+GAPS = 2  # added to SPARSE or SIGNS
+SPARSE_BELOW = 1 / 16  # share of nonzero levels; below, the cost of reading is that of these levels
+FEW_SIGNS = 256  # up to here, a model costs more than it saves
 FEW_GAPS = 64  # the same for gaps
-SHORT_MODEL = 24  # bytes: gaps that would have to do with less are not worth the time to try
-LONG = 8192  # levels, from which on reading all of them takes longer than reading where they are
-MOST_WIDTH = 31
+SHORT_MODEL = 24  # bytes that a model of gaps takes at least, roughly
+LONG = 8192  # levels; from here on, reading all takes longer than reading positions
+MAX_WIDTH = 31
 
 
 class Part(NamedTuple):
-    """Levels read from a section: all of them, or those at `positions`, the others being 0."""
+    """Levels read from a section: all of them, or those at `positions`. The others are 0."""
 
     positions: Integers | None
     levels: Integers
 
 
 def encode_levels(levels: Floats) -> bytes:
-    """At least one level."""
-    there = levels != 0  # far faster than asking the numbers themselves for what is not 0
-    if np.count_nonzero(there) >= SPARSE_BELOW * len(levels):
+    """The section of at least one level."""
+    nonzero = levels != 0  # numpy counts and finds booleans far faster than nonzero floats
+    if np.count_nonzero(nonzero) >= SPARSE_BELOW * len(levels):
         return _encode_all(levels)
-    positions = there.nonzero()[0]
+    positions = nonzero.nonzero()[0]
     found = levels[positions]
     if len(levels) < LONG and len(found) > FEW_GAPS and not _signs_only(found):
         return _encode_all(levels)
@@ -64,9 +62,8 @@ def _or_plain(section: bytes, levels: Floats) -> bytes:
     width = _width(levels)
     if len(section) <= len(levels) * width // 8:
         return section
-    return (
-        bytes((width,)) + np.packbits(to_bits(_fold_sign(levels.astype(np.int64)), width)).tobytes()
-    )
+    bits = to_bits(_fold_sign(levels.astype(np.int64)), width)
+    return bytes((width,)) + np.packbits(bits).tobytes()
 
 
 def decode_levels(section: bytes, number: int, top: int) -> Part:
@@ -86,25 +83,25 @@ def _encode_sparse(levels: Floats, positions: Integers, number: int) -> bytes:
 
 
 def _signs_only(levels: Floats) -> bool:
-    """Few, all 1 or -1, and not all the same: of more than 32, a model would say so in less."""
-    if len(levels) > FEW or not (levels * levels == 1).all():
+    """Few, all 1 or -1, and, of more than 32, not all the same: a model would be smaller then."""
+    if len(levels) > FEW_SIGNS or not (levels * levels == 1).all():
         return False
     return len(levels) <= 32 or bool(levels.min() < levels.max())
 
 
 def _encode_positions(positions: Integers, number: int) -> tuple[int, bytes]:
-    anywhere = encode_indices(positions, number)
+    plain = encode_indices(positions, number)
     if len(positions) <= FEW_GAPS or number < LONG:
-        return 0, anywhere
+        return 0, plain
     gaps = np.diff(positions, prepend=-1)
-    if _octave_bytes(gaps) + SHORT_MODEL > len(anywhere):
-        return 0, anywhere
-    where = encode_symbols(gaps - 1.0)
-    return (GAPS, where) if len(where) < len(anywhere) else (0, anywhere)
+    if _octave_bytes(gaps) + SHORT_MODEL > len(plain):
+        return 0, plain
+    coded = encode_symbols(gaps - 1.0)
+    return (GAPS, coded) if len(coded) < len(plain) else (0, plain)
 
 
 def _octave_bytes(gaps: Integers) -> float:
-    """About what gaps take as symbols: their octaves, near the entropy of these, and the bits below."""
+    """About the bytes of gaps as symbols: the entropy of their octaves, and the bits below."""
     octaves = np.frexp(gaps)[1] - 1
     counts = np.bincount(octaves)
     return float(octaves.sum() + counts @ np.log2(len(gaps) / np.maximum(counts, 1))) / 8
@@ -114,27 +111,27 @@ def _decode(reader: Reader, number: int) -> Part:
     method = reader.byte()
     if not SPARSE <= method <= SIGNS + GAPS:
         return Part(None, _decode_all(method, reader, number))
-    there, size = reader.length(), reader.length()
+    count, size = reader.length(), reader.length()
     read_positions = decode_indices if method < SPARSE + GAPS else _decode_gaps
-    positions = read_positions(reader.take(size), there, number)
+    positions = read_positions(reader.take(size), count, number)
     if method in (SIGNS, SIGNS + GAPS):
-        return Part(positions, _decode_signs(reader.rest(), there))
-    return Part(positions, _decode_all(reader.byte(), reader, there))
+        return Part(positions, _decode_signs(reader.rest(), count))
+    return Part(positions, _decode_all(reader.byte(), reader, count))
 
 
 def _decode_all(method: int, reader: Reader, number: int) -> Integers:
     if method == SYMBOLS:
         return decode_symbols(reader.rest(), number)
-    if method > MOST_WIDTH:
+    if method > MAX_WIDTH:
         raise ProtocolError(f"payload with levels in the unknown form {method}")
     return _decode_plain(reader.rest(), method, number)
 
 
-def _decode_gaps(data: bytes, there: int, number: int) -> Integers:
-    if there > number:
-        raise ProtocolError(f"payload with {there} levels out of {number}")
-    gaps = decode_symbols(data, there)
-    if gaps.min(initial=0) < 0 or there + gaps.sum(dtype=np.float64) > number:
+def _decode_gaps(data: bytes, count: int, number: int) -> Integers:
+    if count > number:
+        raise ProtocolError(f"payload with {count} levels out of {number}")
+    gaps = decode_symbols(data, count)
+    if gaps.min(initial=0) < 0 or count + gaps.sum(dtype=np.float64) > number:
         raise ProtocolError("payload with gaps between levels that leave no room for them")
     return (gaps + 1).cumsum() - 1
 
@@ -156,7 +153,7 @@ def _decode_signs(data: bytes, number: int) -> Integers:
 
 
 def _width(levels: Floats) -> int:
-    """Bits that the largest level takes, its sign folded in."""
+    """Bits of the largest level with its sign folded in."""
     return max(2 * int(levels.max()) - 1, -2 * int(levels.min()), 0).bit_length()
 
 

@@ -61,7 +61,7 @@ class Hello(Message, frozen=True):
 
 
 class Waiting(Message, frozen=True):
-    """Coordinator -> agent: I am alive; these agents have not arrived yet (or are not ready yet)."""
+    """Coordinator -> agent: I am alive; these agents have not arrived, or are not ready."""
 
     missing: list[Count]
 
@@ -79,7 +79,7 @@ class Refused(Message, frozen=True):
 
 
 class Plan(Message, frozen=True):
-    """Coordinator -> agent: public parameters, the neighbours' endpoints and this agent's row of W."""
+    """Coordinator -> agent: public parameters, endpoints of neighbours, the agent's row of W."""
 
     agent: AgentNumber
     endpoints: dict[AgentNumber, str]
@@ -127,24 +127,24 @@ class Spent(Message, frozen=True):
 
 
 class Grant(Message, frozen=True):
-    """Coordinator -> agent: play rounds 0 .. until - 1; `last` means that no more will be granted."""
+    """Coordinator -> agent: play rounds 0 .. until - 1; `last` if no more will be granted."""
 
     until: Positive
     last: bool
 
 
 class Status(Message, frozen=True):
-    """Agent -> coordinator, in a long round: I am alive, in this round, and wait for these agents."""
+    """Agent -> coordinator, in a long round: I am alive, and wait for these agents."""
 
     round: Round
     waiting_for: list[Count]
 
 
 class Report(Message, frozen=True):
-    """Agent -> coordinator, once a window: bytes sent in each round from `first` on, bytes received.
+    """Agent -> coordinator, once a window: bytes sent in each round from `first` on, and received.
 
-    `resent` are the sizes of messages sent once more. `change` is the norm of the last message sent:
-    public, since the message was. `sending` and `receiving` are the kernel's counts
+    `resent` are the sizes of messages sent once more. `change` is the norm of the last message
+    sent: public, since the message was. `sending` and `receiving` are the kernel's counts
     (wire.kernel.Counts) since the start on the connections that carry frames to each neighbour, and
     from each.
     """
@@ -183,7 +183,7 @@ class Failed(Message, frozen=True):
 
 
 class Tally(Message, frozen=True):
-    """Coordinator -> agent: all messages have arrived everywhere; report what the kernel counted."""
+    """Coordinator -> agent: all messages have arrived; report what the kernel counted."""
 
 
 class Stop(Message, frozen=True):

@@ -1,6 +1,7 @@
-"""Levels of few bits in a fixed number of bytes: the form of vectors that are too short for anything better.
+"""Levels of few bits packed into a fixed number of bytes, for vectors too short for entropy coding.
 
-See `payloads` for the layout."""
+See `payloads` for the layout.
+"""
 
 from __future__ import annotations
 
@@ -33,8 +34,10 @@ def pack(levels: Floats, bits: int) -> bytes:
 
 @cache
 def unpacker(bits: int, number: int) -> Unpack:
-    """From the bytes of several messages, (messages, packed_size), to their levels: (messages, number), or
-    some more where the last byte has room for them."""
+    """From the bytes of several messages, (messages, packed_size), to their levels.
+
+    The levels are (messages, number), or a few more columns where the last byte is padded.
+    """
     if bits not in LEVELS_PER_BYTE:
         return lambda packed: _unpack_bits(packed, bits, number)
     table = _table(bits)
@@ -67,7 +70,7 @@ def _unpack_bits(packed: Bytes, bits: int, number: int) -> Floats:
 
 @cache
 def _table(bits: int) -> Floats:
-    """From a byte to the levels that it stands for, as far as it stands for any."""
+    """From a byte to its levels. Higher bytes stand for no levels."""
     base, top = 2**bits + 1, 2 ** (bits - 1)
     powers = [base**i for i in range(LEVELS_PER_BYTE[bits] - 1, -1, -1)]
     table = [[byte // power % base - top for power in powers] for byte in range(base * powers[0])]
@@ -75,14 +78,14 @@ def _table(bits: int) -> Floats:
 
 
 def _digits(levels: Floats, bits: int) -> Floats:
-    """A number for each byte, from -127 to 127, whose digits are levels; those missing in the last are 0."""
+    """A number for each byte, from -127 to 127, whose digits are levels; padding is level 0."""
     powers, starts = _places(bits, levels.size)
     return np.add.reduceat(levels * powers, starts)
 
 
 @cache
 def _places(bits: int, number: int) -> tuple[Floats, Integers]:
-    """For so many levels: the power of the base that each is multiplied with, and where bytes start."""
+    """The power of the base that each level is multiplied with, and where each byte starts."""
     digits = LEVELS_PER_BYTE[bits]
     powers = np.resize([float((2**bits + 1) ** i) for i in range(digits - 1, -1, -1)], number)
     return powers, np.arange(0, number, digits)
@@ -90,6 +93,6 @@ def _places(bits: int, number: int) -> tuple[Floats, Integers]:
 
 @cache
 def _from_middle(bits: int) -> bytes:
-    """From a number, as a byte, to the byte that is sent: the same above that of levels 0."""
+    """From a number as a signed byte to the byte sent: number plus that of levels 0."""
     middle = (2**bits + 1) ** LEVELS_PER_BYTE[bits] // 2
     return bytes((number + middle) % 256 for number in range(256))

@@ -2,27 +2,27 @@
 
 A payload holds C rows (channels) of d coordinates. Both sides know C and d; they are not sent.
 
-| form             | first byte | then                                                               |
-|------------------|------------|--------------------------------------------------------------------|
-| dense            | 0          | C d values, f64                                                    |
-| sparse           | 1, 2, 3    | length k; for 2 and 3, C exponents, i16; C k values, f64, f32 or   |
-|                  |            | f16 (f32 and f16: over 2^exponent); the positions of all rows in   |
-|                  |            | one set (`indices`)                                                |
-| sampled          | 5, 6, 7    | length k; C seeds, u32; exponents and values as above; no positions |
-| powers of two    | 8          | C exponents, i16; sections of levels                               |
-| quantized        | 32 + b     | C scales, f32; packed levels                                       |
-| quantized, coded | 64 + b     | C scales, f32; sections of levels                                  |
-| buckets          | 96 + b     | length of a bucket; scales of all buckets, f32; packed levels      |
-| buckets, coded   | 128 + b    | length of a bucket; scales of all buckets, f32; sections of levels |
+| form             | first byte | then                                                             |
+|------------------|------------|------------------------------------------------------------------|
+| dense            | 0          | C d values, f64                                                  |
+| sparse           | 1, 2, 3    | length k; for 2 and 3, C exponents, i16; C k values, f64, f32 or |
+|                  |            | f16 (f32 and f16: over 2^exponent); the positions of all rows in |
+|                  |            | one set (`indices`)                                              |
+| sampled          | 5, 6, 7    | length k; C seeds, u32; exponents and values as above            |
+| powers of two    | 8          | C exponents, i16; sections of levels                             |
+| quantized        | 32 + b     | C scales, f32; packed levels                                     |
+| quantized, coded | 64 + b     | C scales, f32; sections of levels                                |
+| buckets          | 96 + b     | length of a bucket; all scales, f32; packed levels               |
+| buckets, coded   | 128 + b    | length of a bucket; all scales, f32; sections of levels          |
 
-A length takes a byte for each seven bits. Levels of b bits lie in -2^(b-1) .. 2^(b-1): 2^b + 1 values,
-one more than b bits can tell apart. Packed levels (`packing`) of all rows follow one another. For
-b = 1, 2, 3 they are digits in base 2^b + 1, that is 5, 3, 2 levels a byte, first digit highest, level 0
-as padding. For more bits, a level is level + 2^(b-1) in b + 1 bits, highest first. For b = 0 it is one
-bit, 1 for level 1 and 0 for level -1.
-A section (`levels`) holds all rows where d is below 4096, and one row otherwise; its length comes
-before each but the last. The smaller of packed and coded is sent.
-Decoding is total: any byte strings give finite vectors of the right shape or a ProtocolError.
+A length takes a byte for each seven bits. Levels of b bits lie in -2^(b-1) .. 2^(b-1): 2^b + 1
+values, one more than b bits can tell apart. Packed levels (`packing`) of all rows follow one
+another. For b = 1, 2, 3 they are digits in base 2^b + 1, that is 5, 3, 2 levels a byte, first digit
+highest, level 0 as padding. For more bits, a level is level + 2^(b-1) in b + 1 bits, highest first.
+For b = 0 it is one bit, 1 for level 1 and 0 for level -1. A section (`levels`) holds all rows where
+d is below 4096, and one row otherwise; its length comes before each but the last. The smaller of
+packed and coded is sent. Decoding is total: any byte strings give finite vectors of the right shape
+or a ProtocolError.
 """
 
 from __future__ import annotations
@@ -149,7 +149,7 @@ def _require_scales(scale: Floats32, error: type[WireError]) -> Floats32:
     return scale
 
 
-# --- the other forms: messages are decoded one by one ----------------------------------------------
+# --- the other forms: messages are decoded one by one ---------------------------------------------
 
 
 def _encode_sections(levels: Floats) -> bytes:
@@ -250,7 +250,7 @@ def _require_exponents(exponents: Integers, error: type[WireError]) -> Integers:
     return exponents
 
 
-# --- the table -------------------------------------------------------------------------------------
+# --- the table ------------------------------------------------------------------------------------
 
 
 def _with_bits(form: int) -> range:

@@ -8,11 +8,11 @@ ahead of a lost one, are dropped by their number.
 
 A message is two frames, a header and a body. The header:
 
-| field    | msgpack | meaning                                                                    |
-|----------|---------|----------------------------------------------------------------------------|
-| version  | int     | of the protocol; first in every message of every version                   |
-| number   | int     | of this message, from 1; 0, with an empty body: send unacknowledged again  |
-| received | int     | the last message received from the other side                              |
+| field    | msgpack | meaning                                                                   |
+|----------|---------|---------------------------------------------------------------------------|
+| version  | int     | of the protocol; first in every message of every version                  |
+| number   | int     | of this message, from 1; 0, with an empty body: send unacknowledged again |
+| received | int     | the last message received from the other side                             |
 """
 
 from __future__ import annotations

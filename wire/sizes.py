@@ -1,9 +1,9 @@
 """How many bytes a message takes at each layer, by the specification of ZMTP 3.1.
 
 A connection begins with a greeting of each side. With the mechanism NULL, each side sends a READY
-command, and frames are plain. With CURVE, the connecting side sends HELLO and INITIATE, the listening
-one WELCOME and READY, and every frame is wrapped into a MESSAGE. Then a subscriber subscribes to its
-topics.
+command, and frames are plain. With CURVE, the connecting side sends HELLO and INITIATE, the
+listening one WELCOME and READY, and every frame is wrapped into a MESSAGE. Then a subscriber
+subscribes to its topics.
 """
 
 from __future__ import annotations

@@ -8,8 +8,8 @@ from cpgt.wire.addresses import parse, resolve, with_resolved_host
 from cpgt.wire.errors import WireError
 from cpgt.wire.keys import KeyRing
 
-# A connection without any answer is closed after DEAD_MS, and ZeroMQ reconnects. The kernel notices by
-# probes that carry no byte; ZeroMQ's heartbeats would add to the bytes that are counted
+# A connection without any answer is closed after DEAD_MS, and ZeroMQ reconnects. The kernel
+# notices by probes that carry no byte; ZeroMQ's heartbeats would add to the bytes that are counted
 # (docs/decisions/0016).
 DEAD_MS = 4000
 CONNECTIONS = {
@@ -57,10 +57,10 @@ def bind(socket: zmq.Socket[bytes], endpoint: str) -> str:
 def connect(
     socket: zmq.Socket[bytes], endpoint: str, keys: KeyRing | None, server_key: str = ""
 ) -> str:
-    """Connect, and return the endpoint. With keys, only to the owner of the public key `server_key`.
+    """Connect, and return the endpoint. With keys, only to the owner of `server_key`.
 
-    A host name is resolved once, here. ZeroMQ would resolve it at every reconnect, in the thread that
-    serves all connections: while a peer is gone, and its name with it, all others would stall.
+    A host name is resolved once, here. ZeroMQ would resolve it at every reconnect, in the thread
+    that serves all connections: while a peer is gone, and its name with it, all others would stall.
     """
     if keys:
         socket.set(zmq.CURVE_PUBLICKEY, keys.own.public.encode())

@@ -72,5 +72,5 @@ def _read_sparse(
 
 
 def _times_powers(stored: NDArray[Any], exponents: NDArray[np.int16]) -> Floats:
-    with np.errstate(all="ignore"):  # what is not finite is found and named, not warned about
+    with np.errstate(all="ignore"):  # require_finite refuses the result; no warning is needed
         return np.ldexp(stored.astype(np.float64), exponents[:, None].astype(np.int64))

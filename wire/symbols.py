@@ -1,19 +1,21 @@
-"""Whole numbers near their entropy: tokens through a range coder, with a model sent in a byte a token.
+"""Integers near their entropy: tokens through a range coder, with a model of one byte a token.
 
-A number m below DIRECT in magnitude is its own token. Beyond, a token stands for a quarter of an octave,
-and the bits of m below its three highest follow apart. Tokens have the sign of their number.
+A number m below DIRECT in magnitude is its own token. Beyond, a token stands for a quarter of an
+octave, and the bits of m below its three highest are sent separately. Tokens have the sign of their
+number.
 
-| part  | size      | meaning                                                                        |
-|-------|-----------|--------------------------------------------------------------------------------|
-| first | i8        | the lowest token                                                               |
-| count | u8        | the number of tokens in the model, t; they follow one another                  |
-| model | t         | frequency of each token: 2^(-byte / 8) of the most frequent one's; 255 is none |
-| words | length    | number of the range coder's words, w                                           |
-| coded | 4 w       | the tokens (constriction's RangeEncoder: 32-bit words, little-endian)          |
-| extra | the rest  | bits below the highest three, of tokens with few of them first, then in order  |
+| part   | size     | meaning                                                                      |
+|--------|----------|------------------------------------------------------------------------------|
+| lowest | i8       | the lowest token                                                             |
+| count  | u8       | t, the number of consecutive tokens in the model                             |
+| model  | t        | frequency of each token: 2^(-byte / 8) of the highest; 255 is none           |
+| words  | length   | w, the number of the range coder's words                                     |
+| coded  | 4 w      | the tokens (constriction's RangeEncoder: 32-bit words, little-endian)        |
+| extra  | the rest | bits below the highest three: tokens with few such bits first, then in order |
 
-A model for both signs is twice as long. Of few numbers, none of them 0, signs may go apart: a byte 128 (no
-lowest token), a bit for each number, 1 for less than 0, and then the magnitudes as above.
+A model for both signs is twice as long. So signs of few numbers without a 0 may be sent separately:
+a byte 128 (which is no lowest token), a bit for each number, 1 for negative, then the magnitudes as
+above.
 """
 
 from __future__ import annotations
@@ -29,36 +31,36 @@ from cpgt.wire.bits import Reader, from_bits, pack_length, to_bits
 from cpgt.wire.errors import ProtocolError
 
 DIRECT = 32  # a power of 2
-MOST_TOKEN = 127
-SIGNS_APART = b"\x80"
-FEW = 4096  # numbers, for which a shorter model may save more than the signs cost
-SAMPLE = (
-    16384  # numbers from which frequencies are taken, of many: counting all would save a few bytes
-)
+MAX_TOKEN = 127
+SEPARATE_SIGNS = b"\x80"
+FEW = 4096  # numbers; up to here, a shorter model may save more than separate signs cost
+SAMPLE = 16384  # numbers counted for the model; counting all would save only a few bytes
 UNSEEN = 0.1  # the count of tokens that are not in the sample
 ABSENT = 255
 OCTAVE = 8  # steps of a model's byte in an octave
 
+# fmt: off
 _ROOTS = [1.0, 0.9170040432046712, 0.8408964152537145, 0.7711054127039704,
-          0.7071067811865476, 0.6484197773255048, 0.5946035575013605, 0.5452538663326288]  # fmt: skip
-# 2^(-byte / 8), from constants and exact steps: every machine has the same model
+          0.7071067811865476, 0.6484197773255048, 0.5946035575013605, 0.5452538663326288]
+# fmt: on
+# 2^(-byte / 8), from constants and exact steps, so that it is the same on every machine
 WEIGHTS = np.array(
     [_ROOTS[byte % OCTAVE] * 0.5 ** (byte // OCTAVE) for byte in range(ABSENT)] + [0.0]
 )
 
 
 def encode_symbols(numbers: Floats) -> bytes:
-    """At least one whole number, all below 2^28 in magnitude."""
+    """The bytes of at least one integer, all below 2^28 in magnitude."""
     whole = _encode_numbers(numbers)
     if len(numbers) > FEW or numbers.min() >= 0 or not numbers.all():
         return whole
-    folded = SIGNS_APART + np.packbits(numbers < 0).tobytes() + _encode_numbers(np.abs(numbers))
+    folded = SEPARATE_SIGNS + np.packbits(numbers < 0).tobytes() + _encode_numbers(np.abs(numbers))
     return min(whole, folded, key=len)
 
 
 def decode_symbols(data: bytes, number: int) -> Integers:
-    """Total: `number` whole numbers, or a ProtocolError."""
-    if data[:1] != SIGNS_APART:
+    """Total: `number` integers, or a ProtocolError."""
+    if data[:1] != SEPARATE_SIGNS:
         return _decode_numbers(Reader(data), number)
     reader = Reader(data[1:])
     signs = np.unpackbits(np.frombuffer(reader.take((number + 7) // 8), np.uint8), count=number)
@@ -83,33 +85,32 @@ def _decode_numbers(reader: Reader, number: int) -> Integers:
     lowest = int.from_bytes(reader.take(1), "little", signed=True)
     model = np.frombuffer(reader.take(reader.byte()), np.uint8)
     words = np.frombuffer(reader.take(4 * reader.length()), "<u4").astype(np.uint32)
-    if lowest < -MOST_TOKEN or lowest + len(model) > MOST_TOKEN + 1 or not (model == 0).any():
-        raise ProtocolError(
-            "payload with a model that stands for no tokens, or for tokens that there are not"
-        )
+    if lowest < -MAX_TOKEN or lowest + len(model) > MAX_TOKEN + 1 or not (model == 0).any():
+        raise ProtocolError("payload with a model that has no tokens, or tokens out of range")
     return _numbers(_decode_tokens(words, model, number) + lowest, reader.rest())
 
 
 def _model(tokens: NDArray[np.int32], count: int) -> Bytes:
     """Frequencies, as bytes."""
-    all_of_them = len(tokens) <= 2 * SAMPLE
-    counts = np.bincount(tokens if all_of_them else tokens[_anywhere(len(tokens))], minlength=count)
+    count_all = len(tokens) <= 2 * SAMPLE
+    counted = tokens if count_all else tokens[_sample_positions(len(tokens))]
+    counts = np.bincount(counted, minlength=count)
     octaves = np.log2(counts.max() / np.maximum(counts, UNSEEN))
     model: Bytes = np.rint(OCTAVE * octaves).astype(np.uint8)
-    if all_of_them:
+    if count_all:
         model[counts == 0] = ABSENT
     return model
 
 
 @cache
-def _anywhere(number: int) -> Integers:
-    """Places of a sample. At random: every third coordinate, say, may be of another kind than the others."""
+def _sample_positions(number: int) -> Integers:
+    """Random, because coordinates at regular distances may differ from the others."""
     return (np.random.Philox(key=number).random_raw(SAMPLE) % np.uint64(number)).astype(np.int64)
 
 
 def _encode_tokens(tokens: NDArray[np.int32], model: Bytes) -> NDArray[np.uint32]:
     coder = constriction.stream.queue.RangeEncoder()
-    if len(model) > 1:  # else there is nothing to say
+    if len(model) > 1:  # a single token has no information
         coder.encode(tokens, _distribution(model))
     words: NDArray[np.uint32] = coder.get_compressed().astype("<u4", copy=False)
     return words

@@ -50,11 +50,11 @@ class ZmqTransport:
     shows as a new subscription.
 
     With keys, a subscriber is the neighbour whose key it has, whatever its topic says, and only
-    neighbours can connect. (The sender in a frame is not authenticated: one neighbour can send in the
-    name of another.)
+    neighbours can connect. (The sender in a frame is not authenticated: one neighbour can send in
+    the name of another.)
 
-    A connection carries the frames of one directed edge. The publisher knows its descriptor from the
-    subscription that came through it, the subscriber from the socket monitor.
+    A connection carries the frames of one directed edge. The publisher knows its descriptor from
+    the subscription that came through it, the subscriber from the socket monitor.
     """
 
     def __init__(

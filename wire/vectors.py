@@ -1,8 +1,9 @@
-"""Vectors in the forms in which they travel. Rows lie on the last axis: shape (..., d).
+"""Vectors in the forms in which they are sent. Rows are on the last axis: shape (..., d).
 
-Messages that are decoded together are stacked on a first axis. `fold` adds weighted sums of a stack to
-running totals: totals[r] += sum_m weights[r, m] * stack[m], at a cost that grows with what is there. Every
-form does it message by message, product by product, so that all of them round alike.
+Messages that are decoded together are stacked on a first axis. `fold` adds weighted sums of a stack
+to running totals: totals[r] += sum_m weights[r, m] * stack[m]. Sparse forms do it at the cost of
+their nonzero values. Every form adds message by message, product by product, so that all round
+alike.
 """
 
 from __future__ import annotations
@@ -32,8 +33,10 @@ class Dense(NamedTuple):
 class Sparse(NamedTuple):
     """The same number of coordinates in every row, indices increasing; the others are 0.
 
-    Values travel as they are; or, with `exponents`, as value / 2^exponent in a shorter type of float that can
-    hold them. With `seeds`, the indices do not travel: they are `sample`d from the seed of their row."""
+    Values are sent as float64; or, with `exponents`, as value / 2^exponent in a shorter type of
+    float that can hold them. With `seeds`, the indices are not sent: each row's are `sample`d from
+    its seed.
+    """
 
     dimension: int
     indices: Integers  # (..., k)
@@ -46,10 +49,8 @@ class Sparse(NamedTuple):
         flat = totals.reshape(len(totals), -1, self.dimension)  # a view: totals are contiguous
         rows = np.arange(flat.shape[1])[:, None]
         shape = (len(weights.T), flat.shape[1], -1)
-        messages = zip(
-            weights.T, self.indices.reshape(shape), self.values.reshape(shape), strict=True
-        )
-        for weight, indices, values in messages:
+        all_indices, all_values = self.indices.reshape(shape), self.values.reshape(shape)
+        for weight, indices, values in zip(weights.T, all_indices, all_values, strict=True):
             # indices are distinct within a row, so this adds each coordinate once
             flat[:, rows, indices] += weight[:, None, None] * values
 
@@ -60,9 +61,10 @@ class Sparse(NamedTuple):
 
 
 class Quantized(NamedTuple):
-    """scale * levels: whole levels in -2^(bits-1) .. 2^(bits-1), or, for 0 bits, -1 and 1.
+    """scale * levels: integer levels in -2^(bits-1) .. 2^(bits-1), or, for 0 bits, -1 and 1.
 
-    One scale for a row, or one for each `bucket` coordinates of it."""
+    One scale a row, or one for each `bucket` coordinates of it.
+    """
 
     bits: int
     scale: Floats32  # (..., 1), or (..., buckets)
@@ -82,26 +84,26 @@ class Powers(NamedTuple):
     """sign(level) 2^(exponent + 1 - |level|), with one exponent a row; level 0 is 0."""
 
     exponents: Integers  # (..., 1)
-    levels: Floats  # (..., d), whole numbers
+    levels: Floats  # (..., d), integers
 
     def fold(self, totals: Floats, weights: Floats) -> None:
         Dense(self.dense()).fold(totals, weights)
 
     def dense(self) -> Floats:
-        return np.ldexp(
-            np.sign(self.levels), self.exponents + 1 - np.abs(self.levels).astype(np.int64)
-        )
+        magnitudes = np.abs(self.levels).astype(np.int64)
+        values: Floats = np.ldexp(np.sign(self.levels), self.exponents + 1 - magnitudes)
+        return values
 
 
 class Patch(NamedTuple):
-    """Values at some places of a message's coordinates, all rows one after the other."""
+    """Values at some places among the coordinates of a message, whose rows follow one another."""
 
     places: Integers | slice
     values: Floats
 
 
 class Patched(NamedTuple):
-    """A stack of messages (rows, d), each as patches that do not overlap; the rest is 0."""
+    """A stack of messages (rows, d), each as patches that do not overlap. The rest is 0."""
 
     shape: tuple[int, int]
     messages: Sequence[Sequence[Patch]]
@@ -129,9 +131,11 @@ def spread(scale: NDArray[Any], bucket: int, dimension: int) -> NDArray[Any]:
 
 
 def sample(seed: int, number: int, dimension: int) -> Integers:
-    """`number` distinct indices, increasing; every set of so many is equally likely over the seeds.
+    """`number` distinct indices, increasing. Over the seeds, all such sets are equally likely.
 
-    They are the first distinct remainders of a fixed stream of 64-bit words: the same on every machine."""
+    They are the first distinct remainders of a fixed stream of 64-bit words, the same on every
+    machine.
+    """
     if 2 * number > dimension:
         rest = np.ones(dimension, bool)
         rest[sample(seed, dimension - number, dimension)] = False

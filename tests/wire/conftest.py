@@ -36,7 +36,7 @@ def context() -> Iterator[WatchedContext]:
 
 @pytest.fixture
 def other_context() -> Iterator[WatchedContext]:
-    """Of another process, as it were: each has a gate of its own."""
+    """As in another process: a context has at most one authenticator."""
     with watched() as context:
         yield context
 

@@ -1,6 +1,7 @@
-"""Damaged and random payloads: decoding gives finite vectors of the right shape, or a ProtocolError.
+"""Damaged and random payloads: decoding gives finite vectors of the right shape, or refuses.
 
-A part of the suite runs here (`test_fuzz`). A longer run, with its seed: python -m tests.wire.fuzz 10000000 7
+A part of the suite runs here (`test_fuzz`). A longer run, with its seed: python -m tests.wire.fuzz
+10000000 7
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ class Outcome(NamedTuple):
 
 
 def damaged(rng: np.random.Generator, payload: bytes, number: int) -> list[bytes]:
-    """Bits flipped, bytes replaced, cut, extended, random from a place on, random, a piece less or twice."""
+    """Bits flipped, bytes replaced, cut, extended, random, a piece removed or repeated."""
     size = len(payload)
     table = np.tile(np.frombuffer(payload, np.uint8), (number, 1))
     noise = rng.integers(0, 256, table.shape, dtype=np.uint8)

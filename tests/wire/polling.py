@@ -10,7 +10,7 @@ DEADLINE_SECONDS = 20.0
 
 
 def eventually(look: Callable[[], bool], what: str, seconds: float = DEADLINE_SECONDS) -> None:
-    """Look again and again until it is true; after the deadline the test fails and says what was awaited."""
+    """Call `look` until it returns true; after the deadline, fail and name what was awaited."""
     deadline = time.monotonic() + seconds
     pause = threading.Event()
     while not look():

@@ -33,8 +33,8 @@ def test_what_is_read_is_written_the_same(text: str, endpoint: Endpoint) -> None
 
 @pytest.mark.parametrize(
     "text",
-    ["", "host:1", "tcp://host", "tcp://host:", "tcp://:1", "tcp://::1:5", "tcp://[::1]", "tcp://a b:1",
-     "tcp://host:port", "tcp://host:²", "udp://host:1", "tcp://host:1/x"],
+    ["", "host:1", "tcp://host", "tcp://host:", "tcp://:1", "tcp://::1:5", "tcp://[::1]",
+     "tcp://a b:1", "tcp://host:port", "tcp://host:²", "udp://host:1", "tcp://host:1/x"],
 )  # fmt: skip
 def test_anything_else_is_shown_how(text: str) -> None:
     with pytest.raises(WireError, match=r"must look like tcp://host:port, or tcp://\[IPv6\]:port"):
@@ -74,7 +74,7 @@ def test_only_loopback_may_go_without_keys(text: str, local: bool) -> None:
             check_plain(endpoint, secured=False, accepted=False)
 
 
-def test_a_name_becomes_an_address_if_somebody_knows_it() -> None:
+def test_a_known_name_is_resolved() -> None:
     assert with_resolved_host(parse("tcp://localhost:1")) in (
         Endpoint("127.0.0.1", "1"),
         Endpoint("::1", "1"),
@@ -89,6 +89,6 @@ def test_the_own_address_on_the_way() -> None:
     assert resolve("127.0.0.1") == "127.0.0.1"
 
 
-def test_a_name_that_nobody_has() -> None:
+def test_an_unknown_name() -> None:
     with pytest.raises(WireError, match=r"the host 'nobody\.invalid' cannot be found"):
         route_to(parse("tcp://nobody.invalid:5"))

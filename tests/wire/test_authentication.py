@@ -1,4 +1,4 @@
-"""Who is let in: everybody on the list, and nobody else, and what is said of the others."""
+"""Access control: only peers on the list connect, and refusals are reported."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def wait_for_refusal(transport: ZmqTransport | ControlServer, words: str) -> Non
     eventually(refused, f"a refusal: {words}")
 
 
-def test_a_neighbour_is_let_in_and_known_by_its_key(
+def test_a_neighbour_is_identified_by_its_key(
     publisher: ZmqTransport, keys: dict[str, KeyPair], other_context: WatchedContext
 ) -> None:
     with closing(ZmqTransport(other_context, LOCAL, ring(keys, "2", 1))) as neighbour:
@@ -96,7 +96,7 @@ def test_a_neighbour_is_let_in_and_known_by_its_key(
         ("1", "its key is not on the list"),
     ],
 )
-def test_nobody_else_hears_a_frame(
+def test_no_other_peer_receives_a_frame(
     publisher: ZmqTransport,
     subscribe: Callable[..., zmq.Socket[bytes]],
     keys: dict[str, KeyPair],
@@ -110,10 +110,10 @@ def test_nobody_else_hears_a_frame(
     assert not asker.poll(200)
 
 
-def test_one_that_takes_us_for_somebody_else(
+def test_a_peer_that_expects_another_server_key(
     publisher: ZmqTransport, subscribe: Callable[..., zmq.Socket[bytes]], keys: dict[str, KeyPair]
 ) -> None:
-    """A neighbour's own key, but another server's: what it says cannot even be read here."""
+    """A neighbour's own key, but another server's: its handshake cannot be decrypted."""
     asker = subscribe(keys["2"], keys["3"].public)
     wait_for_refusal(publisher, "no key")
     assert not asker.poll(100)
@@ -139,7 +139,7 @@ def test_garbage_and_silence_and_many_of_both(
             one.close()
 
 
-def test_a_flood_is_a_few_lines(publisher: ZmqTransport) -> None:
+def test_a_flood_is_reported_in_a_few_lines(publisher: ZmqTransport) -> None:
     address = ("127.0.0.1", int(parse(publisher.endpoint).port))
     lines: list[str] = []
     for _ in range(100):
@@ -152,7 +152,7 @@ def test_a_flood_is_a_few_lines(publisher: ZmqTransport) -> None:
     assert len(lines) <= 20, lines
 
 
-def test_a_recorded_conversation_is_worth_nothing(
+def test_a_replayed_connection_is_refused(
     publisher: ZmqTransport, keys: dict[str, KeyPair], other_context: WatchedContext
 ) -> None:
     port = int(parse(publisher.endpoint).port)
@@ -197,7 +197,7 @@ def test_an_agent_and_the_coordinator_know_each_other(
 
 
 @pytest.mark.parametrize("who", [None, "stranger"])
-def test_the_coordinator_hears_nobody_else(
+def test_the_coordinator_receives_from_agents_only(
     server: ControlServer, other_context: WatchedContext, keys: dict[str, KeyPair], who: str | None
 ) -> None:
     endpoint = f"tcp://{STRANGER}:0;127.0.0.1:{parse(server.endpoint).port}"
@@ -213,7 +213,7 @@ def test_the_coordinator_hears_nobody_else(
         assert server.receive(100) is None
 
 
-def test_nothing_is_said_to_a_false_coordinator(
+def test_nothing_is_sent_to_a_false_coordinator(
     context: WatchedContext, other_context: WatchedContext, keys: dict[str, KeyPair]
 ) -> None:
     false = KeyRing(keys["stranger"], keys["stranger"].public, {1: keys["1"].public})

@@ -1,4 +1,4 @@
-"""The control plane: each agent's words with its connection, replies to the right one."""
+"""The control plane: messages come with their connection, replies go to the right one."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def two(context: WatchedContext, server: ControlServer) -> Iterator[ControlClien
         yield client
 
 
-def heard(server: ControlServer) -> tuple[bytes, Control]:
+def next_message(server: ControlServer) -> tuple[bytes, Control]:
     received = server.receive(WAIT_MS)
     assert received is not None, "nothing came"
     connection, message, _ = received
@@ -65,7 +65,9 @@ def test_replies_reach_the_one_they_are_for(
 ) -> None:
     one.send(Hello(1, "tcp://h:1"))
     two.send(Hello(2, "tcp://h:2"))
-    connections = {message: connection for connection, message in (heard(server), heard(server))}
+    connections = {
+        message: connection for connection, message in (next_message(server), next_message(server))
+    }
     assert set(connections) == {Hello(1, "tcp://h:1"), Hello(2, "tcp://h:2")}
     server.send(connections[Hello(2, "tcp://h:2")], Stop("two"))
     server.send(connections[Hello(1, "tcp://h:1")], Stop("one"))
@@ -79,7 +81,7 @@ def test_two_that_claim_the_same_number_are_two_connections(
 ) -> None:
     one.send(Hello(1, "tcp://h:1"))
     two.send(Hello(1, "tcp://h:1"))
-    assert heard(server)[0] != heard(server)[0]
+    assert next_message(server)[0] != next_message(server)[0]
 
 
 def test_a_connection_stays_the_same(server: ControlServer, one: ControlClient) -> None:
@@ -90,14 +92,14 @@ def test_a_connection_stays_the_same(server: ControlServer, one: ControlClient) 
     ]
     for message in said:
         one.send(message)
-    received = [heard(server) for _ in said]
+    received = [next_message(server) for _ in said]
     assert [message for _, message in received] == said
     assert len({connection for connection, _ in received}) == 1
 
 
 def test_replies_come_in_order(server: ControlServer, one: ControlClient) -> None:
     one.send(Ready(1))
-    connection, _ = heard(server)
+    connection, _ = next_message(server)
     said: list[Control] = [Waiting([round_]) for round_ in range(100)]
     for message in said:
         server.send(connection, message)
@@ -110,13 +112,13 @@ def test_nothing_has_come(server: ControlServer, one: ControlClient) -> None:
     assert one.receive(20) is None
 
 
-def test_what_is_said_before_the_server_is_there_arrives(context: WatchedContext) -> None:
+def test_a_message_sent_before_the_server_listens_arrives(context: WatchedContext) -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         endpoint = f"tcp://127.0.0.1:{free.getsockname()[1]}"
     with closing(ControlClient(context, endpoint)) as client:
         client.send(Ready(3))
         with closing(ControlServer(context, endpoint)) as server:
-            assert heard(server)[1] == Ready(3)
+            assert next_message(server)[1] == Ready(3)
 
 
 @pytest.mark.parametrize(
@@ -131,7 +133,7 @@ def test_what_is_said_before_the_server_is_there_arrives(context: WatchedContext
         ([msgpack.packb([VERSION, 5, 3]), encode_control(Ready(1))], "it is from another run"),
     ],
 )
-def test_the_server_leaves_rubbish_to_its_caller(
+def test_the_server_returns_invalid_messages_to_its_caller(
     context: WatchedContext, server: ControlServer, frames: list[bytes], problem: str
 ) -> None:
     with context.socket(zmq.DEALER) as stranger:
@@ -166,7 +168,7 @@ def test_rubbish_from_the_server_is_a_protocol_error(context: WatchedContext) ->
 
 
 def started_anew(context: WatchedContext, endpoint: str) -> ControlServer:
-    """As soon as the port is free: ZeroMQ closes in a thread of its own."""
+    """As soon as the port is free: ZeroMQ closes in its own thread."""
     made: list[ControlServer] = []
 
     def bound() -> bool:
@@ -178,14 +180,14 @@ def started_anew(context: WatchedContext, endpoint: str) -> ControlServer:
     return made[0]
 
 
-def test_a_server_that_was_started_anew_refuses_those_of_the_run_before(
+def test_a_restarted_server_refuses_clients_of_the_run_before(
     context: WatchedContext,
 ) -> None:
     first = ControlServer(context, LOCAL)
     endpoint = first.endpoint
     with closing(ControlClient(context, endpoint)) as client:
         client.send(Ready(1))
-        connection, _ = heard(first)
+        connection, _ = next_message(first)
         first.send(connection, Waiting([2]))
         assert client.receive(WAIT_MS) == Waiting([2])
         first.close()
@@ -234,7 +236,7 @@ def test_nothing_is_lost_doubled_or_reordered_when_connections_break(
     try:
         with closing(ControlClient(context, f"tcp://127.0.0.1:{tap.port}")) as client:
             client.send(Hello(1, "tcp://h:1"))
-            connection, hello = heard(server)
+            connection, hello = next_message(server)
             at_server.append(hello)
             for upto in (20, 40, 60):
                 tap.swallowing = True
@@ -256,13 +258,13 @@ def test_one_that_has_left_can_be_spoken_to(
     context: WatchedContext, server: ControlServer, one: ControlClient
 ) -> None:
     one.send(Ready(1))
-    connection, _ = heard(server)
+    connection, _ = next_message(server)
     one.close()
     server.send(connection, Stop(""))
     server.send(b"never seen", Stop(""))
     with closing(ControlClient(context, server.endpoint)) as other:  # and the server goes on
         other.send(Ready(2))
-        assert heard(server)[1] == Ready(2)
+        assert next_message(server)[1] == Ready(2)
 
 
 def test_a_port_in_use_is_named_and_advice_given(

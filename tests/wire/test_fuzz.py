@@ -1,4 +1,4 @@
-"""Decoding is total: finite vectors or a ProtocolError, whatever the bytes. A longer run: see `fuzz`."""
+"""Decoding is total: any bytes give finite vectors or a ProtocolError. `fuzz` runs longer."""
 
 from __future__ import annotations
 

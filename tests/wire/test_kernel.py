@@ -20,7 +20,7 @@ from cpgt.wire.transports import ZmqTransport, topics
 from tests.wire.conftest import WatchedContext
 from tests.wire.polling import eventually
 
-# What Linux 6.18 answered at the client of a connection over 127.0.0.1 that had sent 1000 B and got 70,000 B.
+# Answer of Linux 6.18 at the client of a connection over 127.0.0.1: 1000 B sent, 70,000 B received.
 RECORDED = bytes.fromhex(
     "010000000007aa01e01c0300409c0000008a0000008000000000000000000000000000000000000000000000640000000000"
     "00006400000064000000ffff000056720100170000000c000000ffffff7f0b000000cbff00000300000000000000d7ff0000"
@@ -36,7 +36,7 @@ def test_recorded_bytes() -> None:
     assert parse(RECORDED) == Counts(1, 1000, 70_000, 0, 5, 5, 5 * 52)
 
 
-def test_the_fields_stand_where_the_table_says() -> None:
+def test_the_fields_are_at_the_offsets_of_the_table() -> None:
     info = bytearray(SHORT)
     info[5] = 1
     for offset, form, value in (
@@ -56,7 +56,7 @@ def test_an_older_kernel_answers_with_less_and_that_is_no_count(size: int) -> No
 
 
 @pytest.mark.parametrize("size", [SHORT, len(RECORDED), 512])
-def test_a_newer_one_may_say_more(size: int) -> None:
+def test_a_newer_kernel_may_answer_more(size: int) -> None:
     assert parse(RECORDED.ljust(512, b"\xff")[:size]) == parse(RECORDED)
 
 
@@ -197,7 +197,7 @@ def test_a_connection_to_some_other_port_is_not_an_agents(pairs: Callable[[], Pa
     assert ends.counts() == {}
 
 
-# --- the transport's connections --------------------------------------------------------------------
+# --- the transport's connections ------------------------------------------------------------------
 
 
 def two_rings() -> tuple[KeyRing, KeyRing]:

@@ -70,6 +70,6 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
         write_pair(Path("/proc/no/such.key"), new_pair())
 
 
-def test_keys_are_told_from_other_text() -> None:
+def test_keys_are_distinguished_from_other_text() -> None:
     assert is_key(new_pair().public)
     assert not any(map(is_key, ["", "x" * 40 + "\n", "ä" * 40, "#" * 40]))

@@ -15,7 +15,7 @@ from tests.wire.fuzz import damaged
 
 
 def strewn(number: int, nonzero: int, top: int, seed: int = 1) -> Floats:
-    """So many levels, anywhere."""
+    """This many levels, at random places."""
     rng = np.random.default_rng(seed)
     found = np.zeros(number)
     signs, sizes = rng.choice([-1, 1], nonzero), rng.integers(1, top + 1, nonzero)

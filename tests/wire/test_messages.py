@@ -167,10 +167,10 @@ messages: st.SearchStrategy[Control] = st.one_of(
 
 @settings(deadline=None, max_examples=300)
 @given(messages)
-def test_what_is_said_is_what_is_heard(message: Control) -> None:
-    heard = decode_control(encode_control(message))
-    assert heard == message
-    assert repr(heard) == repr(message)  # equality alone would take 1 for True and 1.0
+def test_round_trip(message: Control) -> None:
+    decoded = decode_control(encode_control(message))
+    assert decoded == message
+    assert repr(decoded) == repr(message)  # equality alone would take 1 for True and 1.0
 
 
 # --- fields that must not be ----------------------------------------------------------------------
@@ -249,7 +249,7 @@ BAD_FIELDS: dict[type[Any], dict[str, list[Any]]] = {
             ["seeded"] * 2,
             ["observed", "seeded"],
             [["seeded"]],
-            ["a word of its own"],
+            ["another reason"],
         ],
     },
     Spent: {
@@ -324,11 +324,11 @@ def test_a_bad_field_is_refused_when_made(valid: Control, field: str, values: li
 def test_a_bad_field_is_refused_from_the_wire(
     valid: Control, field: str, values: list[Any]
 ) -> None:
-    def hear(value: Any) -> Control:
+    def decode(value: Any) -> Control:
         fields = [value if f == field else getattr(valid, f) for f in valid.__struct_fields__]
         return decode_control(msgpack.packb([VERSION, name(valid), *fields]))
 
-    assert accepted(hear, values) == []
+    assert accepted(decode, values) == []
 
 
 @pytest.mark.parametrize(
@@ -354,7 +354,7 @@ def test_a_bad_field_is_refused_from_the_wire(
         ),
     ],
 )
-def test_a_refusal_says_which_field_and_why(make: Any, words: list[str]) -> None:
+def test_a_refusal_names_the_field_and_why(make: Any, words: list[str]) -> None:
     with pytest.raises(ProtocolError) as refusal:
         make()
     assert all(word in str(refusal.value) for word in words)
@@ -446,7 +446,7 @@ def test_an_unknown_kind_is_named() -> None:
         decode_control(msgpack.packb([VERSION, "Goodbye"]))
 
 
-def test_a_wrong_number_of_fields_is_said() -> None:
+def test_a_wrong_number_of_fields_is_named() -> None:
     with pytest.raises(ProtocolError, match="Hello with 1 fields"):
         decode_control(msgpack.packb([VERSION, "Hello", 1]))
 
@@ -454,7 +454,7 @@ def test_a_wrong_number_of_fields_is_said() -> None:
 @pytest.mark.parametrize(
     "theirs", [0, 1, VERSION - 1, VERSION + 1, -1, 2**32, 1.5, None, "one", [1], {}]
 )
-def test_another_version_says_both_and_what_to_do(theirs: Any) -> None:
+def test_another_version_names_both_and_what_to_do(theirs: Any) -> None:
     with pytest.raises(VersionError) as refusal:
         decode_control(msgpack.packb([theirs, "Stop", ""]))
     text = str(refusal.value)
@@ -463,7 +463,7 @@ def test_another_version_says_both_and_what_to_do(theirs: Any) -> None:
     assert "install the same version of cpgt on every machine" in text
 
 
-def test_another_version_is_said_before_its_kinds_and_fields_are_judged() -> None:
+def test_the_version_is_checked_before_kinds_and_fields() -> None:
     with pytest.raises(VersionError):
         decode_control(msgpack.packb([VERSION + 1, "Goodbye", 1, 2, 3]))
 
@@ -492,8 +492,8 @@ anything = st.recursive(
 names = st.sampled_from([kind.__name__ for kind in KINDS])
 
 
-def heard_or_refused(frame: bytes) -> None:
-    """A message that can be said again, or a ProtocolError."""
+def decoded_or_refused(frame: bytes) -> None:
+    """A message that can be encoded again, or a ProtocolError."""
     try:
         message = decode_control(frame)
     except ProtocolError:
@@ -507,21 +507,21 @@ def heard_or_refused(frame: bytes) -> None:
     st.binary(max_size=80)
     | st.builds(bytes.__add__, st.sampled_from([f for _, f in GOLDEN]), st.binary())
 )
-def test_any_bytes_are_heard_or_refused(frame: bytes) -> None:
-    heard_or_refused(frame)
+def test_any_bytes_are_decoded_or_refused(frame: bytes) -> None:
+    decoded_or_refused(frame)
 
 
 @settings(deadline=None, max_examples=1000)
 @given(st.sampled_from([frame for _, frame in GOLDEN]), st.data())
-def test_damaged_messages_are_heard_or_refused(frame: bytes, data: st.DataObject) -> None:
+def test_damaged_messages_are_decoded_or_refused(frame: bytes, data: st.DataObject) -> None:
     position = data.draw(st.integers(0, len(frame) - 1))
-    heard_or_refused(frame[:position])
-    heard_or_refused(
+    decoded_or_refused(frame[:position])
+    decoded_or_refused(
         frame[:position] + bytes((data.draw(st.integers(0, 255)),)) + frame[position + 1 :]
     )
 
 
 @settings(deadline=None, max_examples=400)
 @given(names, st.lists(anything, max_size=8))
-def test_any_fields_are_heard_or_refused(kind: str, fields: list[Any]) -> None:
-    heard_or_refused(msgpack.packb([VERSION, kind, *fields]))
+def test_any_fields_are_decoded_or_refused(kind: str, fields: list[Any]) -> None:
+    decoded_or_refused(msgpack.packb([VERSION, kind, *fields]))

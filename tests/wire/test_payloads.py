@@ -1,4 +1,4 @@
-"""The byte layout of payloads: exact bytes, round trips, sizes, and what is refused on either side."""
+"""The byte layout of payloads: exact bytes, round trips, sizes, and refusals on either side."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ GOLDEN: dict[str, tuple[Vectors, str]] = {
     "dense, two rows": (dense([1.0, -2.0], [0.5, 0.0]), "00" + ONE + MINUS_TWO + HALF + ZERO),
     "dense, one number": (dense([-0.0]), "00" + MINUS_ZERO),
     "dense, extremes": (dense([TINIEST, LARGEST]), "00" + SMALLEST + HUGEST),
-    # positions 3, 9, 10, 11 out of 20, l = 2: gaps 3 5 0 0 are 11 01 00 00, then 1 01 1 1 and padding
+    # positions 3, 9, 10, 11 out of 20, l = 2: gaps 3 5 0 0 are 11 01 00 00, then 1 01 1 1, padding
     "sparse, f64": (
         sparse(10, [[3, 9], [0, 1]], [[1.0, -2.0], [0.5, 0.0]]),
         "01" + "02" + ONE + MINUS_TWO + HALF + ZERO + "d0b8",
@@ -338,8 +338,19 @@ def test_encode_refuses_what_decode_would_refuse(vectors: Vectors) -> None:
         encode(vectors)
 
 
-def test_decoded_messages_are_not_sent_on() -> None:
-    with pytest.raises(TypeError):
+@pytest.mark.parametrize(("size", "coded"), [(64, False), (65, True)])
+def test_up_to_64_levels_are_always_packed(size: int, coded: bool) -> None:
+    payload = encode(Quantized(2, np.ones((1, 1), np.float32), np.zeros((1, size))))
+    assert payload[0] == (64 if coded else 32) + 2
+
+
+def test_the_largest_power_of_two_is_sent() -> None:
+    vectors = powers([1023], [1])
+    assert decode([encode(vectors)], 1, 1).dense() == 2.0**1023
+
+
+def test_decoded_messages_are_not_encoded_again() -> None:
+    with pytest.raises(TypeError, match="decoded messages"):
         encode(decode([encode(powers([0], [1]))], 1, 1))
 
 
@@ -384,6 +395,9 @@ BAD: dict[str, tuple[list[str], int, int, str]] = {
     "buckets, NaN scale": (["61" + "01" + ONE_4 * 99 + NAN_4 + "00" * 20], 1, 100, "scale"),
     "buckets of 0": (["61" + "00" + ONE_4 + "00"], 1, 5, "buckets of 0"),
     "buckets of more than d": (["61" + "06" + ONE_4 + "00"], 1, 5, "buckets of 6"),
+    "buckets, a byte short": (["61" + "05" + ONE_4], 1, 5, "0 B for 5 levels of 1 bits"),
+    "buckets, a byte long": (["61" + "05" + ONE_4 + "0000"], 1, 5, "2 B for 5 levels of 1 bits"),
+    "17 bits, buckets": (["71" + "01" + ONE_4 + "00"], 1, 1, "unknown form 113"),
     "b = 1, no digits": (["21" + ONE_4 + "f3"], 1, 5, "stands for no levels"),
     "b = 2, no digits": (["22" + ONE_4 + "7d"], 1, 3, "stands for no levels"),
     "b = 3, no digits": (["23" + ONE_4 + "51"], 1, 2, "stands for no levels"),

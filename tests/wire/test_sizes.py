@@ -17,7 +17,7 @@ from tests.wire.polling import DEADLINE_SECONDS
 
 
 class CountingProxy:
-    """Stands between a subscriber and its publisher; `pump` moves bytes, and counts the publisher's."""
+    """A proxy between subscriber and publisher; `pump` moves bytes, and counts the publisher's."""
 
     def __init__(self, publisher_port: int) -> None:
         self._port = publisher_port

@@ -1,4 +1,4 @@
-"""Whole numbers through the range coder: exact bytes, round trips, sizes near the entropy, refusals."""
+"""Integers through the range coder: exact bytes, round trips, sizes, refusals."""
 
 from __future__ import annotations
 
@@ -82,7 +82,9 @@ def test_a_token_that_no_sample_shows() -> None:
 def test_within_2_percent_and_16_bytes_of_the_entropy(kind: str, bits: int) -> None:
     """Per channel, scale and all; the second channel is another vector of the kind.
 
-    Student's t with 1.5 degrees of freedom is the limit: with other seeds, b = 4 takes up to 4 B more."""
+    Student's t with 1.5 degrees of freedom is the limit: for other seeds, b = 4 takes up to 4 B
+    more.
+    """
     least, sent = quantized_sizes(kind, 100_000, bits)
     assert sent <= 1.02 * least + 16
 

@@ -1,4 +1,4 @@
-"""Carriers: frames of an agent reach all its neighbours, in order, and nobody else."""
+"""Transports: frames of an agent reach all its neighbours, in order, and no one else."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def subscribers(transport: ZmqTransport, wanted: int) -> list[int]:
 def zmq_network(
     make: Callable[..., ZmqTransport], neighbours: Mapping[int, tuple[int, ...]]
 ) -> dict[int, ZmqTransport]:
-    """Carriers joined as agents join theirs: none is used before all its neighbours are subscribed."""
+    """Connected as agents connect: none is used before all its neighbours are subscribed."""
     transports = {agent: make() for agent in neighbours}
     for agent, peers in neighbours.items():
         transports[agent].connect(agent, {peer: transports[peer].endpoint for peer in peers})
@@ -87,7 +87,7 @@ def test_a_frame_reaches_every_neighbour(path: Mapping[int, Transport]) -> None:
     assert next_frame(path[3]) == b"\x93 to both"
 
 
-def test_a_frame_reaches_nobody_else(path: Mapping[int, Transport]) -> None:
+def test_a_frame_reaches_only_neighbours(path: Mapping[int, Transport]) -> None:
     path[1].publish(b"\x93 from 1")
     assert next_frame(path[2]) == b"\x93 from 1"
     # agent 2 answers after that: had the frame of agent 1 gone further, it would be first
@@ -279,7 +279,7 @@ def test_an_endpoint_that_makes_no_sense_is_named_and_advice_given(
 
 
 def test_a_port_beyond_65535_is_refused(context: WatchedContext) -> None:
-    """libzmq takes it modulo 65536, and would listen where nobody looks."""
+    """libzmq takes it modulo 65536, and would listen on another port."""
     with pytest.raises(WireError):
         ZmqTransport(context, "tcp://127.0.0.1:99999").close()
 

@@ -32,7 +32,7 @@ def test_dense_is_itself() -> None:
     assert np.array_equal(Dense(values).dense(), values)
 
 
-def test_sparse_puts_values_where_the_indices_say() -> None:
+def test_sparse_puts_values_at_its_indices() -> None:
     vectors = Sparse(4, np.array([[0, 3], [1, 2]]), np.array([[1.0, 2.0], [3.0, 4.0]]))
     assert np.array_equal(vectors.dense(), [[1.0, 0.0, 0.0, 2.0], [0.0, 3.0, 4.0, 0.0]])
 
@@ -53,7 +53,7 @@ def test_powers_count_down_from_their_exponent() -> None:
     assert np.array_equal(vectors.dense(), [[8.0, -4.0, 0.0], [0.0, 0.125, -1.0]])
 
 
-def test_patches_lie_where_they_say() -> None:
+def test_patches_are_put_at_their_places() -> None:
     patches = [
         Patch(slice(0, 2), np.array([1.0, 2.0])),
         Patch(np.array([3, 5]), np.array([3.0, 4.0])),
@@ -183,7 +183,7 @@ def test_samples_are_distinct_and_increase(seed: int, dimension: int, part: floa
 
 @pytest.mark.parametrize("number", [1, 2, 3, 4])
 def test_all_sets_are_equally_likely(number: int) -> None:
-    """Chi-squared over the C(5, n) sets; the bound is far out in its tail for up to 9 degrees of freedom."""
+    """Chi-squared over the C(5, n) sets; the bound is far in its tail for 9 degrees of freedom."""
     draws = 6000
     found, counts = np.unique(
         [sample(seed, number, 5) for seed in range(draws)], axis=0, return_counts=True
