@@ -51,7 +51,7 @@ KernelCounts: TypeAlias = Callable[[], tuple[dict[int, list[int]], dict[int, lis
 
 
 class Prepare(NamedTuple):
-    """Build what the plan asks for, pass it to `Session.prepared`, and connect to the neighbours."""
+    """Build what the plan asks for, pass it to `Session.prepared`, connect to the neighbours."""
 
     plan: Plan
 
@@ -145,7 +145,7 @@ class Session:
         return self._log_change(text)
 
     def tick(self, now: float) -> list[Instruction]:
-        """Time has passed: send what is due, and check deadlines. Call it several times a second."""
+        """Time has passed: send what is due, check deadlines. Call it several times a second."""
         instructions: list[Instruction] = []
         if self.phase is Phase.CONNECTING and not self._missing:
             instructions += self._advance(Trigger.CONNECTED, now)
@@ -213,8 +213,8 @@ class Session:
             if silence > connect.patience:
                 keys = ", and are the keys those of the network file" if connect.ring else ""
                 raise PeerError(
-                    f"no message from the coordinator at {connect.coordinator} for {silence:.0f} s; "
-                    f"is it running, is the address right{keys}?"
+                    f"no message from the coordinator at {connect.coordinator} "
+                    f"for {silence:.0f} s; is it running, is the address right{keys}?"
                 )
             return []
         if silence > self.plan.patience + NEIGHBOUR_GRACE_SECONDS:

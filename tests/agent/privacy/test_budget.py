@@ -294,12 +294,12 @@ def test_a_run_inside_one_process_keeps_to_the_magnitude() -> None:
 # --- books ----------------------------------------------------------------------------------------
 
 
-def test_books_are_for_the_owner(tmp_path: Path) -> None:
+def test_the_privacy_log_is_for_the_owner(tmp_path: Path) -> None:
     spending = opened(replace(CLAIMS, epsilon=3.0))
-    books = PrivacyLog(tmp_path / "own", spending)
-    books.write(0, spending.take(3))
-    books.write(3, spending.take(5))
-    books.close()
+    log = PrivacyLog(tmp_path / "own", spending)
+    log.write(0, spending.take(3))
+    log.write(3, spending.take(5))
+    log.close()
     rows = (tmp_path / "own" / "epsilon.csv").read_text().splitlines()
     assert rows[0] == "round,paper,sound"
     assert [int(row.split(",")[0]) for row in rows[1:]] == [0, 1, 2, 3, 4]
@@ -318,7 +318,7 @@ def test_books_are_for_the_owner(tmp_path: Path) -> None:
         assert (tmp_path / "own" / name).stat().st_mode & 0o777 == 0o600
 
 
-def test_books_of_another_run_are_not_overwritten(tmp_path: Path) -> None:
+def test_the_privacy_log_of_another_run_is_not_overwritten(tmp_path: Path) -> None:
     (tmp_path / "epsilon.csv").write_text("mine")
     with pytest.raises(InputError, match="cannot write") as caught:
         PrivacyLog(tmp_path, opened(CLAIMS))
