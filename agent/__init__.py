@@ -1,1 +1,1 @@
-"""One agent: its private objective, its algorithm, and the process that plays rounds with its neighbours."""
+"""One agent: private objective, algorithm, the rules of a run (session) and the process."""

@@ -1,7 +1,7 @@
-"""What an agent's owner has agreed to: the network file, in the owner's own copy.
+"""The owner's copy of the network file, which the coordinator's plan must match.
 
-The plan comes from the coordinator, who might say anything: more rounds, less noise, another unit for f_i.
-With an agreement, an agent takes no plan but the one its owner has read.
+A coordinator could send any plan: more rounds, less noise, another unit for f_i. With an agreement,
+an agent accepts only the plan that its owner has read.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 from cpgt.agent.errors import InputError
 from cpgt.wire.messages import Plan
 
-NOTHING = "nothing"
+ABSENT = "nothing"  # stands for a key that one side does not have
 
 
 @dataclass(frozen=True)
@@ -24,15 +24,17 @@ class Agreement:
     rounds: int
 
     def check(self, plan: Plan) -> None:
-        """Raise InputError, with the first thing in which the plan is not what was agreed on."""
+        """Raise InputError that names the first difference between the plan and the agreement."""
         for key, theirs, ours in self._differences(plan):
             raise InputError(
-                f"the coordinator's plan is not what this agent's owner agreed to: {key} is {theirs!r} there "
-                f"and {ours!r} in the owner's copy; use the same network file on both sides"
+                "the coordinator's plan is not what this agent's owner agreed to: "
+                f"{key} is {theirs!r} there and {ours!r} in the owner's copy; "
+                "use the same network file on both sides"
             )
 
     def _differences(self, plan: Plan) -> Iterator[tuple[str, Any, Any]]:
         yield from _compare("", plan.parameters, self.parameters)
+        # fewer rounds spend less privacy, so they are accepted
         if plan.rounds > self.rounds:
             yield "rounds", plan.rounds, self.rounds
         for peer in sorted({*plan.weights, *self.weights}):
@@ -44,6 +46,6 @@ class Agreement:
 def _compare(path: str, theirs: Any, ours: Any) -> Iterator[tuple[str, Any, Any]]:
     if isinstance(theirs, Mapping) and isinstance(ours, Mapping):
         for key in sorted({*theirs, *ours}, key=str):
-            yield from _compare(f"{path}.{key}", theirs.get(key, NOTHING), ours.get(key, NOTHING))
+            yield from _compare(f"{path}.{key}", theirs.get(key, ABSENT), ours.get(key, ABSENT))
     elif theirs != ours:
         yield path.removeprefix("."), theirs, ours

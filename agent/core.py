@@ -11,6 +11,7 @@ from contextlib import suppress
 from typing import Any, Protocol
 
 from cpgt.agent.algorithms import Algorithm
+from cpgt.agent.algorithms.algorithm import WeightedMessages
 from cpgt.agent.compiled import CompiledCore
 from cpgt.agent.objectives import Objective
 from cpgt.agent.privacy.randomness import Randomness

@@ -19,39 +19,20 @@ from cpgt.agent.participant import Participant
 from cpgt.agent.privacy.account import Epsilon
 from cpgt.agent.privacy.budget import Spending
 from cpgt.agent.settings import AgentSettings
+from cpgt.process import timing
 from cpgt.process.exit_codes import FAILED, INTERRUPTED
-from cpgt.process.timing import (
-    NEIGHBOUR_GRACE_SECONDS,
-    NOTICE_SECONDS,
-    PULSE_SECONDS,
-    WINDOWS_GRANTED,
-)
 from cpgt.process.wait_notices import WaitNotices, name_agents
-from cpgt.wire.messages import (
-    Control,
-    Failed,
-    Finished,
-    Grant,
-    Notice,
-    Plan,
-    Ready,
-    Refused,
-    Report,
-    Spent,
-    Status,
-    Stop,
-    Tally,
-    Waiting,
-)
+from cpgt.wire import messages
+from cpgt.wire.messages import Control, Failed, Grant, Plan
 
 # An agent announces the end of its budget this many windows ahead. That is more than is granted
 # before it has reported, so an honest coordinator never grants a round beyond the budget.
-LOOK_AHEAD_WINDOWS = WINDOWS_GRANTED + 1
+LOOK_AHEAD_WINDOWS = timing.WINDOWS_GRANTED + 1
 KernelCounts: TypeAlias = Callable[[], tuple[dict[int, list[int]], dict[int, list[int]]]]
 
 
 class Prepare(NamedTuple):
-    """Build what the plan asks for, pass it to `Session.prepared`, and connect to the neighbours."""
+    """Build what the plan asks for, pass it to `Session.prepared`, connect to the neighbours."""
 
     plan: Plan
 
@@ -118,19 +99,19 @@ class Session:
         self._last_received = now
         self._answered = True
         match message:
-            case Refused(reason):
+            case messages.Refused(reason):
                 raise InputError(f"refused by the coordinator: {reason}")
-            case Waiting(missing):
+            case messages.Waiting(missing):
                 return self._log_change(f"waiting for {name_agents(missing)}" if missing else "")
-            case Notice(text):
+            case messages.Notice(text):
                 return self._log_change(text)
             case Plan():
                 self.plan = message
             case Grant():
                 self.grant = message
-            case Stop(reason):
+            case messages.Stop(reason):
                 self.stop_reason = reason
-            case Tally():
+            case messages.Tally():
                 self._all_delivered = True
         return self._advance(trigger_of(message), now)
 
@@ -145,18 +126,18 @@ class Session:
         return self._log_change(text)
 
     def tick(self, now: float) -> list[Instruction]:
-        """Time has passed: send what is due, and check deadlines. Call it several times a second."""
+        """Time has passed: send what is due, check deadlines. Call it several times a second."""
         instructions: list[Instruction] = []
         if self.phase is Phase.CONNECTING and not self._missing:
             instructions += self._advance(Trigger.CONNECTED, now)
         if self.pulse_due(now) and self._answered:
             playing = self.participant if self.phase is Phase.PLAYING else None
-            status = Status(self.round, playing.waiting_for if playing else [])
+            status = messages.Status(self.round, playing.waiting_for if playing else [])
             instructions.append(self._send(status, now))
         return instructions + self._check_deadlines(now)
 
     def pulse_due(self, now: float) -> bool:
-        return now - self._last_sent > PULSE_SECONDS
+        return now - self._last_sent > timing.PULSE_SECONDS
 
     def play_until(self) -> int:
         """Rounds below this one may be played now: up to the end of the window, grant or budget."""
@@ -177,11 +158,11 @@ class Session:
         """This round waits for neighbours, and no frame has come for POLL_MS."""
         assert self.participant and self.plan
         waited, missing = now - self._round_began, self.participant.waiting_for
-        if waited > self.plan.patience + NEIGHBOUR_GRACE_SECONDS:
+        if waited > self.plan.patience + timing.NEIGHBOUR_GRACE_SECONDS:
             raise PeerError(
                 f"{name_agents(missing)} sent nothing for round {self.round} in {waited:.0f} s"
             )
-        if waited <= NOTICE_SECONDS:
+        if waited <= timing.NOTICE_SECONDS:
             return []
         return self._log_waiting(dict.fromkeys(missing, self._round_began), now)
 
@@ -213,11 +194,11 @@ class Session:
             if silence > connect.patience:
                 keys = ", and are the keys those of the network file" if connect.ring else ""
                 raise PeerError(
-                    f"no message from the coordinator at {connect.coordinator} for {silence:.0f} s; "
-                    f"is it running, is the address right{keys}?"
+                    f"no message from the coordinator at {connect.coordinator} "
+                    f"for {silence:.0f} s; is it running, is the address right{keys}?"
                 )
             return []
-        if silence > self.plan.patience + NEIGHBOUR_GRACE_SECONDS:
+        if silence > self.plan.patience + timing.NEIGHBOUR_GRACE_SECONDS:
             raise PeerError(
                 f"the coordinator at {connect.coordinator} has been silent for {silence:.0f} s"
             )
@@ -225,7 +206,7 @@ class Session:
             raise PeerError(
                 f"{name_agents(self._missing)} did not connect within {self.plan.patience:.0f} s"
             )
-        if self._coordinator_silent is (silence > NOTICE_SECONDS):
+        if self._coordinator_silent is (silence > timing.NOTICE_SECONDS):
             return []
         self._coordinator_silent = not self._coordinator_silent
         silent = f"silent (for {silence:.0f} s); waiting for it"
@@ -247,15 +228,17 @@ class Session:
         return [instruction for action in actions for instruction in self._perform(action, now)]
 
     def _perform(self, action: Action, now: float) -> list[Instruction]:
-        match action:
-            case Action.PREPARE:
-                return [self._accept_plan(now)]
-            case Action.SEND_READY:
-                return [*self._spent(now), self._ready(now)]
-            case Action.SEND_REPORT:
-                return self._report(now)
-            case Action.SEND_FINISHED:
-                return [self._finished(now)]
+        if action is Action.PREPARE:
+            return [self._accept_plan(now)]
+        if action is Action.SEND_REPORT:
+            return self._report(now)
+        assert self.participant
+        reference = self.participant.core.reference
+        if action is Action.SEND_READY:
+            ready = messages.Ready(len(reference), self._settings.not_private)
+            return [*self._spent(now), self._send(ready, now)]
+        finished = messages.Finished(self.round, reference.astype("<f8").tobytes())
+        return [self._send(finished, now)]
 
     def _send(self, message: Control, now: float) -> Send:
         self._last_sent = now
@@ -274,16 +257,11 @@ class Session:
             )
         return Prepare(self.plan)
 
-    def _ready(self, now: float) -> Send:
-        assert self.participant
-        dimension = len(self.participant.core.reference)
-        return self._send(Ready(dimension, self._settings.not_private), now)
-
     def _report(self, now: float) -> list[Instruction]:
         assert self.participant
         meter, change = self.participant.meter, self.participant.change
         spent = self._spent(now) if meter.payload else []  # no round, nothing spent
-        report = Report(
+        report = messages.Report(
             meter.first, meter.payload, meter.message, meter.received, meter.resent, change,
             *self._kernel_counts(),
         )  # fmt: skip
@@ -299,12 +277,11 @@ class Session:
             min(self.round + LOOK_AHEAD_WINDOWS * self.plan.window, self.plan.rounds)
         )
         record = self._take_spent()
-        public = [e.sound for e in record.epsilons if math.isfinite(e.sound)]
-        if not spending.public:
-            public = []
+        epsilons = record.epsilons if spending.public else []
+        public = [e.sound for e in epsilons if math.isfinite(e.sound)]
         if not public and spending.limit is None:
             return [record]
-        spent = Spent(record.first, public, spending.budget, spending.limit)
+        spent = messages.Spent(record.first, public, spending.budget, spending.limit)
         return [record, self._send(spent, now)]
 
     def _take_spent(self) -> RecordSpent:
@@ -312,11 +289,6 @@ class Session:
         assert self.participant and self.spending
         first, meter = self.spending.rounds, self.participant.meter
         return RecordSpent(first, self.spending.spend_until(meter.first + len(meter.message)))
-
-    def _finished(self, now: float) -> Send:
-        assert self.participant
-        reference = self.participant.core.reference.astype("<f8").tobytes()
-        return self._send(Finished(self.round, reference), now)
 
 
 def failure(error: BaseException, round_: int) -> Failed:

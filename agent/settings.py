@@ -1,4 +1,4 @@
-"""What the owner of an agent chooses when starting it. Only its number and endpoint are ever sent."""
+"""What an agent's owner chooses when starting it. Only the number and the endpoint are sent."""
 
 from __future__ import annotations
 

@@ -1,9 +1,13 @@
-"""A record of private states, written only when observing was asked for. NOT PRIVATE.
+"""A record of private states, written only with --observe. NOT PRIVATE.
 
-Rounds are appended to raw files; at the end, or afterwards by whoever finds the raw files of an agent that
-was killed, they are packed into trace.npz: x and y of shape (K+1, d), eta_y of shape (K, d), and the
-machine's monotonic clock at each state in seconds, (K+1, 1), or fewer for an agent that was killed. An
-algorithm that exchanges x alone has y and eta_y without rows.
+Each round is appended to raw files. `pack` turns them into trace.npz when the agent leaves. For an
+agent that was killed, `cpgt run` does it. After K rounds trace.npz holds
+
+    x, y     (K + 1, d)   the states
+    eta_y    (K, d)       the noise on y
+    time     (K + 1, 1)   the machine's monotonic clock at each state, in seconds
+
+An algorithm that exchanges x alone has y and eta_y without rows.
 """
 
 from __future__ import annotations
@@ -32,7 +36,7 @@ class Trace:
         self._folder = folder
 
     def state(self, values: Floats) -> None:
-        """x, and y where there is one, at the start of a round (values of shape (channels, d))."""
+        """Append the state at the start of a round: x, and y if any, of shape (channels, d)."""
         self._files["x"].write(values[0].tobytes())
         self._files["time"].write(struct.pack("=d", time.monotonic()))
         self._files["y"].write(values[1:].tobytes())
@@ -51,7 +55,7 @@ def _raw(folder: Path, name: str) -> Path:
 
 
 def pack(folder: Path) -> None:
-    """Turn raw files, if there are any, into trace.npz; whole rounds only."""
+    """Turn raw files, if there are any, into trace.npz. A round cut short by a kill is dropped."""
     if not (folder / HEADER).exists():
         return
     channels, dimension = map(int, (folder / HEADER).read_text().split())
@@ -60,9 +64,8 @@ def pack(folder: Path) -> None:
         raw = np.fromfile(_raw(folder, name))
         width = 1 if name == "time" else dimension
         arrays[name] = raw[: len(raw) // width * width].reshape(-1, width)
-    rounds = min(
-        len(arrays[name]) - (name != "eta_y") for name in ARRAYS[: 1 if channels == 1 else 3]
-    )
+    written = ARRAYS[:1] if channels == 1 else ARRAYS[:3]
+    rounds = min(len(arrays[name]) - (name != "eta_y") for name in written)
     kept = {name: array[: rounds + (name != "eta_y")] for name, array in arrays.items()}
     np.savez(folder / "trace.npz", allow_pickle=False, **kept)
     for name in ARRAYS:

@@ -1,4 +1,7 @@
-"""The account of privacy in the agent's own folder, for its owner only: epsilon.csv and privacy.json."""
+"""The files in an agent's folder that say what privacy was spent: epsilon.csv and privacy.json.
+
+They are readable by the owner only: epsilon may depend on private data.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ from cpgt.agent.privacy.secret import private_file
 
 
 class PrivacyLog:
-    """Opened before the first round, so that a folder that cannot be written is found in time."""
+    """Opened before the first round, so that a folder that cannot be written is reported early."""
 
     def __init__(self, folder: Path, spending: Spending) -> None:
         self._folder, self._spending = folder, spending
@@ -24,9 +27,9 @@ class PrivacyLog:
             raise FolderError(f"cannot write {folder / 'epsilon.csv'}: {error.strerror}") from None
         self._rows.write(b"round,paper,sound\n")
 
-    def write(self, first: int, played: list[Epsilon]) -> None:
-        """Rows say what was spent once that round was sent."""
-        rows = (f"{first + i},{e.paper!r},{e.sound!r}\n" for i, e in enumerate(played))
+    def write(self, first: int, epsilons: list[Epsilon]) -> None:
+        """Append one row per round: the total spent once that round was sent."""
+        rows = (f"{k},{e.paper!r},{e.sound!r}\n" for k, e in enumerate(epsilons, first))
         self._rows.write("".join(rows).encode())
         self._rows.flush()
 

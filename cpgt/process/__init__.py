@@ -1,1 +1,1 @@
-"""What all our processes share: exit codes, timing, signals, wait notices. Imports no other room."""
+"""Shared by all processes: exit codes, timing, signals, wait notices. Imports no other room."""

@@ -1,4 +1,4 @@
-"""Exit codes of all commands. An agent also sends its code to the coordinator, which exits with it."""
+"""Exit codes of all commands. The coordinator exits with the code of the agent that failed."""
 
 from __future__ import annotations
 

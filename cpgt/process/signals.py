@@ -58,7 +58,7 @@ def remember_interrupts() -> Iterator[Callable[[], bool]]:
 
 @contextmanager
 def raise_interrupts() -> Iterator[Callable[[], None]]:
-    """Signals raise KeyboardInterrupt. Yield a function that raises it again if a signal has arrived.
+    """Signals raise KeyboardInterrupt. Yield a function that raises it again once one has arrived.
 
     Python discards exceptions raised in a destructor, and pyzmq runs signal handlers while it
     deletes a frame. Such a KeyboardInterrupt would be lost, so a loop has to call that function.

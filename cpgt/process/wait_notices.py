@@ -16,7 +16,7 @@ class WaitNotices:
         self._noticed = 0.0
 
     def look(self, late: Mapping[int, float], where: str, now: float) -> str | None:
-        """The notice that is due now, if any. `late` maps an agent to the start of the wait for it."""
+        """The notice that is due now, if any. `late`: agent -> when the wait for it began."""
         before, self._late = self._late, frozenset(late)
         self.text = f"waiting for {_since(late, now)}{where}" if late else ""
         if not late:

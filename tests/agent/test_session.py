@@ -75,6 +75,7 @@ class Run:
     claims: Claims = field(default_factory=Claims)
     objective: Objective = SQUARES
     settings: AgentSettings = field(default_factory=make_settings)
+    rounds: int = 100
     now: float = 1000.0
 
     def __post_init__(self) -> None:
@@ -109,7 +110,8 @@ class Run:
         return self.session.no_frame(self.now)
 
     def prepare(self) -> None:
-        assert self.receive(make_plan()) == [Prepare(make_plan())]
+        plan = make_plan(rounds=self.rounds)
+        assert self.receive(plan) == [Prepare(plan)]
         spending = open_account(self.claims, ALGORITHM, self.objective)
         self.session.prepared(self.participant, spending, lambda: COUNTS)
 
@@ -314,11 +316,12 @@ def test_epsilon_of_a_private_smoothness_is_recorded_and_not_sent() -> None:
 
 
 def test_a_report_without_rounds_spends_nothing() -> None:
-    run = Run(PUBLIC)
+    run = Run(budget_for(WINDOW))
     run.start(until=WINDOW, last=True)
     run.play()
     run.play()
-    assert [type(message) for message in sent(run.receive(Tally()))] == [Report]
+    (report,) = sent(run.receive(Tally()))
+    assert isinstance(report, Report)
 
 
 def budget_for(rounds: int) -> Claims:
@@ -340,6 +343,31 @@ def test_the_end_of_the_budget_is_announced_three_windows_ahead() -> None:
     (spent, _) = sent(run.play())
     assert isinstance(spent, Spent)
     assert spent.rounds == limit
+
+
+def test_a_budget_that_lasts_longer_than_the_run_is_not_announced() -> None:
+    for rounds, announced in ((7, []), (8, [7])):
+        messages = sent(Run(budget_for(7), rounds=rounds).connect())
+        assert [m.rounds for m in messages if isinstance(m, Spent)] == announced
+
+
+def test_the_end_of_a_budget_is_announced_where_epsilon_is_private() -> None:
+    run = Run(Claims(0.195, 0.1, magnitude=1e3))  # L is computed from the data
+    spent, _ = sent(run.connect())
+    assert spent == Spent(0, [], 0.195, 2)
+
+
+def test_an_infinite_epsilon_is_recorded_and_not_sent() -> None:
+    run = Run(Claims(delta=1e308, smoothness=1e308))
+    run.start()
+    record, spent, _ = run.play()
+    assert isinstance(record, RecordSpent)
+    assert isinstance(spent, Send)
+    assert isinstance(spent.message, Spent)
+    assert len(record.epsilons) == WINDOW
+    assert math.isinf(record.epsilons[-1].sound)
+    finite = [e.sound for e in record.epsilons if math.isfinite(e.sound)]
+    assert spent.message.epsilon == finite
 
 
 def test_no_round_beyond_the_budget_is_played() -> None:
@@ -446,6 +474,7 @@ def test_a_sign_of_life_every_second_unless_something_else_was_sent() -> None:
 
 def test_neighbours_that_do_not_connect_are_named() -> None:
     run = Run()
+    run.now += PATIENCE - 1.0  # the deadline counts from the plan
     run.prepare()
     run.now += PATIENCE
     run.receive(Waiting([]))

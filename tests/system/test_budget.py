@@ -1,4 +1,4 @@
-"""A privacy budget in real processes: it ends the run for everybody in one round, and nobody can raise it."""
+"""A privacy budget in real processes: it ends the run for all agents in the same round."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ BUDGET = (
 )  # fmt: skip
 
 
-def test_the_run_ends_in_the_same_round_for_everybody(cpgt: Commands, tmp_path: Path) -> None:
+def test_the_run_ends_in_the_same_round_for_all_agents(cpgt: Commands, tmp_path: Path) -> None:
     out = tmp_path / "run"
     done = cpgt.run(
         "run", "paper", *sets(*BUDGET), "--seed", "1", "--observe", "--no-compare", "--out", out
@@ -69,7 +69,7 @@ def test_the_run_ends_in_the_same_round_for_everybody(cpgt: Commands, tmp_path: 
         folder = out / "agents" / str(agent)
         with np.load(folder / "trace.npz") as trace:
             assert trace["x"].tobytes() == expected.x[:, agent - 1].tobytes()
-        assert words in (folder / "log.txt").read_text(), "the neighbours are told why"
+        assert words in (folder / "log.txt").read_text(), "the neighbours receive the reason"
         rows = (folder / "epsilon.csv").read_text().splitlines()[1:]
         assert len(rows) == expected.rounds
         assert float(rows[-1].split(",")[2]) == told[str(agent)]["epsilon"]
@@ -79,13 +79,14 @@ def test_the_run_ends_in_the_same_round_for_everybody(cpgt: Commands, tmp_path: 
 
 
 def test_epsilon_of_private_data_stays_with_the_agent(cpgt: Commands, tmp_path: Path) -> None:
-    """L is the data's own here, so the coordinator hears nothing of the account."""
+    """L is computed from the data here, so the coordinator receives no epsilon."""
     paper = load_network("paper")
     for agent in (1, 2):
         np.savez(tmp_path / f"{agent}.npz", allow_pickle=False, **make_data(paper, agent))
     (tmp_path / "net.toml").write_text(
-        'rounds = 30\ndata = "{id}.npz"\n[algorithm]\nalpha = 0.1\n[graph]\nkind = "path"\nagents = 2\n'
-        "[noise]\ns_x = 1.0\ns_y = 1.0\nq = 0.99\n[privacy]\ndelta = 0.5\nepsilon = 50.0\nmagnitude = 1e3\n"
+        'rounds = 30\ndata = "{id}.npz"\n[algorithm]\nalpha = 0.1\n'
+        '[graph]\nkind = "path"\nagents = 2\n[noise]\ns_x = 1.0\ns_y = 1.0\nq = 0.99\n'
+        "[privacy]\ndelta = 0.5\nepsilon = 50.0\nmagnitude = 1e3\n"
         '[objective]\nkind = "least-squares"\nscale = 0.03\n'
     )
     done = cpgt.run("run", "net.toml", "--no-compare", "--out", "run")
@@ -125,8 +126,8 @@ def owners_copy(tmp_path: Path) -> Network:
 def test_a_coordinator_cannot_raise_an_owners_budget(
     cpgt: Commands, tmp_path: Path, networks: float
 ) -> None:
-    """A coordinator that grants on and on: the agent leaves before the round that its budget does not
-    allow, whatever the file that all have agreed on says of budgets."""
+    """The coordinator grants without end. The agent leaves before the first round that its owner's
+    budget does not allow, whatever the network file says."""
     network = owners_copy(tmp_path)
     network = network.model_copy(
         update={
@@ -137,8 +138,8 @@ def test_a_coordinator_cannot_raise_an_owners_budget(
     with zmq.Context[zmq.Socket[bytes]]() as context:
         server = ControlServer(context, "tcp://127.0.0.1:*")
         try:
-            own = ("--epsilon", "1.0", "--delta", "0.1", "--adjacency", "record", "--smoothness", "4.0",
-                   "--magnitude", "1e4")  # fmt: skip
+            own = ("--epsilon", "1.0", "--delta", "0.1", "--adjacency", "record",
+                   "--smoothness", "4.0", "--magnitude", "1e4")  # fmt: skip
             command = ("--coordinator", server.endpoint, "--data", "data.npz", "--out", "own")
             agent = cpgt.start("agent", "1", *command, "--network", "agreed.toml", *own)
             said = converse(server, Plan(1, {}, {1: 1.0}, 5000, 7, 30.0, network.parameters(1)))
@@ -166,11 +167,11 @@ def test_a_coordinator_cannot_raise_an_owners_budget(
 
 
 def converse(server: ControlServer, plan: Plan) -> list[object]:
-    """What the agent says, to a coordinator that grants everything and does not listen."""
+    """The messages of an agent whose coordinator grants everything and ignores the answers."""
     said: list[object] = []
     while not said or not isinstance(said[-1], Failed):
         received = server.receive(30_000)
-        assert received, "the agent has fallen silent"
+        assert received, "the agent sends nothing"
         connection, message, _ = received
         said.append(message)
         if isinstance(message, Hello):
@@ -196,7 +197,7 @@ def converse(server: ControlServer, plan: Plan) -> list[object]:
 def test_no_plan_is_taken_but_the_one_agreed_on(
     cpgt: Commands, tmp_path: Path, change: dict[str, object], words: str
 ) -> None:
-    """The unit of f_i, the noise, the claims: what an owner's epsilon is made of is the owner's to choose."""
+    """The unit of f_i, the noise and the claims determine epsilon, so the owner chooses them."""
     plan = Plan(1, {}, {1: 1.0}, 5000, 7, 30.0, {**owners_copy(tmp_path).parameters(1), **change})
     done, failed = planned(cpgt, plan)
     assert done.returncode == 2
@@ -217,7 +218,7 @@ def test_fewer_rounds_than_agreed_are_taken_and_more_are_not(
 
 
 def planned(cpgt: Commands, plan: Plan) -> tuple[subprocess.CompletedProcess[str], Control]:
-    """An agent with its owner's copy, and a coordinator with this plan: how it ends, and what it answers."""
+    """Give this plan to an agent with its owner's copy: how the agent ends, and what it answers."""
     with (
         zmq.Context[zmq.Socket[bytes]]() as context,
         closing(ControlServer(context, LOCAL)) as server,

@@ -1,4 +1,4 @@
-"""Coordinator and agents started one by one, as on separate machines; and agents that do not belong."""
+"""Coordinator and agents started one by one, as on separate machines; and unknown agents."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from tests.system.conftest import (
 )
 
 
-class Hand:
+class ByHand:
     """A coordinator that was started by hand, on a free port."""
 
     def __init__(self, cpgt: Commands, *arguments: str) -> None:
@@ -53,7 +53,7 @@ class Hand:
         for line in self.process.stderr:
             if re.search(pattern, line):
                 return line
-        raise AssertionError(f"the coordinator ended without saying {pattern!r}")
+        raise AssertionError(f"the coordinator ended without {pattern!r}")
 
 
 def finish(process: subprocess.Popen[str]) -> subprocess.CompletedProcess[str]:
@@ -68,7 +68,7 @@ def data(cpgt: Commands, tmp_path: Path) -> Path:
 
 
 def test_six_agents_by_hand_equal_one_command(cpgt: Commands, tmp_path: Path, data: Path) -> None:
-    hand = Hand(cpgt, "--rounds", "150")
+    hand = ByHand(cpgt, "--rounds", "150")
     agents = [
         hand.agent(i, "--data", data / str(i) / "data.npz", "--seed", "5")
         for i in (3, 1, 6, 2, 5, 4)
@@ -86,7 +86,7 @@ def test_six_agents_by_hand_equal_one_command(cpgt: Commands, tmp_path: Path, da
     assert by_hand["not_private"] == [
         "agents 1, 2, 3, 4, 5, 6 with a seed: anyone who knows it can take the noise off"
     ]
-    assert len(one["not_private"]) == 1, "said once"
+    assert len(one["not_private"]) == 1, "reported once"
     assert rows_of(tmp_path / "run") == rows_of(tmp_path / "one")
 
 
@@ -119,8 +119,8 @@ def test_a_coordinator_without_the_code_of_agents(
 
 
 def test_an_agent_that_is_not_private_is_named(cpgt: Commands, tmp_path: Path, data: Path) -> None:
-    """Its owner knows; so must everybody who takes part, and whoever reads the result."""
-    hand = Hand(cpgt, "--rounds", "20")
+    """All owners, and readers of the summary, must know."""
+    hand = ByHand(cpgt, "--rounds", "20")
     extra: dict[int, list[str]] = {3: ["--seed", "5", "--observe"], 4: ["--observe"]}
     agents = [
         hand.agent(i, "--data", data / str(i) / "data.npz", *extra.get(i, [])) for i in range(1, 7)
@@ -136,7 +136,7 @@ def test_an_agent_that_is_not_private_is_named(cpgt: Commands, tmp_path: Path, d
 
 
 def test_who_is_missing_is_named_and_a_deadline_ends_it(cpgt: Commands, data: Path) -> None:
-    hand = Hand(cpgt, "--wait", "3")
+    hand = ByHand(cpgt, "--wait", "3")
     agents = [hand.agent(i, "--data", data / str(i) / "data.npz") for i in (1, 2, 4)]
     assert hand.wait_for(r"waiting for agents 3, 5, 6 \(for \d s\)$")
     done = finish(hand.process)
@@ -148,10 +148,8 @@ def test_who_is_missing_is_named_and_a_deadline_ends_it(cpgt: Commands, data: Pa
         assert "still missing 3, 5, 6" in one_error_line(stopped)
 
 
-def test_agents_that_do_not_belong_are_refused_and_the_run_goes_on(
-    cpgt: Commands, data: Path
-) -> None:
-    hand = Hand(cpgt, "--rounds", "60")
+def test_unknown_agents_are_refused_and_the_run_goes_on(cpgt: Commands, data: Path) -> None:
+    hand = ByHand(cpgt, "--rounds", "60")
     first = hand.agent(2, "--data", data / "2" / "data.npz")
     hand.wait_for("agent 2 is here")
     twin = finish(hand.agent(2, "--data", data / "1" / "data.npz"))
@@ -165,8 +163,8 @@ def test_agents_that_do_not_belong_are_refused_and_the_run_goes_on(
     assert [finish(agent).returncode for agent in (first, *others)] == [0] * 6
 
 
-def test_an_agent_of_another_protocol_version_is_told_so(cpgt: Commands, data: Path) -> None:
-    hand = Hand(cpgt, "--rounds", "20")
+def test_an_agent_of_another_protocol_version_is_refused(cpgt: Commands, data: Path) -> None:
+    hand = ByHand(cpgt, "--rounds", "20")
     with zmq.Context[zmq.Socket[bytes]]() as context, context.socket(zmq.DEALER) as old:
         old.set(zmq.LINGER, 0)
         old.connect(hand.endpoint)
@@ -178,7 +176,7 @@ def test_an_agent_of_another_protocol_version_is_told_so(cpgt: Commands, data: P
     assert f"version {VERSION}" in reason
     assert "install the same version" in reason
     agents = [hand.agent(i, "--data", data / str(i) / "data.npz") for i in range(1, 7)]
-    assert finish(hand.process).returncode == 0, "the run goes on without the stranger"
+    assert finish(hand.process).returncode == 0, "the run goes on without it"
     assert [finish(agent).returncode for agent in agents] == [0] * 6
 
 
@@ -232,7 +230,7 @@ def test_dimensions_that_disagree_are_found_before_round_0(
 ) -> None:
     with np.load(data / "4" / "data.npz") as right:
         np.savez(tmp_path / "wrong.npz", A=right["A"][:, :7], b=right["b"])
-    hand = Hand(cpgt)
+    hand = ByHand(cpgt)
     files = {i: data / str(i) / "data.npz" for i in range(1, 7)} | {4: tmp_path / "wrong.npz"}
     agents = [hand.agent(i, "--data", path) for i, path in files.items()]
     done = finish(hand.process)
@@ -245,7 +243,7 @@ def test_dimensions_that_disagree_are_found_before_round_0(
     assert all(finish(agent).returncode for agent in agents)
 
 
-def test_code_is_run_only_when_its_owner_says_so(cpgt: Commands, tmp_path: Path) -> None:
+def test_code_is_run_only_when_its_owner_allows_it(cpgt: Commands, tmp_path: Path) -> None:
     (tmp_path / "net.toml").write_text(
         'rounds = 5\n[algorithm]\nalpha = 0.1\n[graph]\nkind = "path"\nagents = 1\n'
         '[objective]\nkind = "os:getcwd"\n'
@@ -263,7 +261,7 @@ def test_code_is_run_only_when_its_owner_says_so(cpgt: Commands, tmp_path: Path)
 def test_a_silent_agent_is_named_after_the_patience(
     cpgt: Commands, tmp_path: Path, data: Path
 ) -> None:
-    hand = Hand(cpgt, *sets("patience=3", "rounds=1000000", "window=50"))
+    hand = ByHand(cpgt, *sets("patience=3", "rounds=1000000", "window=50"))
     agents = {i: hand.agent(i, "--data", data / str(i) / "data.npz") for i in range(1, 7)}
     until(lambda: rounds_written(tmp_path / "run") > 100, 30, "the run to be under way")
     agents[3].send_signal(signal.SIGSTOP)
@@ -282,7 +280,7 @@ def test_a_silent_agent_is_named_after_the_patience(
 def test_agents_leave_when_the_coordinator_falls_silent(
     cpgt: Commands, tmp_path: Path, data: Path
 ) -> None:
-    hand = Hand(cpgt, *sets("patience=3", "rounds=1000000", "window=50"))
+    hand = ByHand(cpgt, *sets("patience=3", "rounds=1000000", "window=50"))
     agents = [hand.agent(i, "--data", data / str(i) / "data.npz") for i in range(1, 7)]
     until(lambda: rounds_written(tmp_path / "run") > 100, 30, "the run to be under way")
     hand.process.kill()
@@ -294,7 +292,7 @@ def test_agents_leave_when_the_coordinator_falls_silent(
 
 
 def test_an_agent_that_leaves_early_may_come_back(cpgt: Commands, data: Path) -> None:
-    hand = Hand(cpgt, "--rounds", "20")
+    hand = ByHand(cpgt, "--rounds", "20")
     waiting = hand.agent(1, "--data", data / "1" / "data.npz")
     hand.wait_for("agent 1 is here")
     waiting.send_signal(signal.SIGINT)
@@ -329,7 +327,7 @@ def make(data):
 
 
 def test_ctrl_c_is_not_lost_where_python_drops_exceptions(cpgt: Commands, tmp_path: Path) -> None:
-    """As it does while an object is deleted, a frame of pyzmq for one."""
+    """It discards exceptions raised in a destructor; pyzmq deletes a frame in almost every call."""
     (tmp_path / "dropped.py").write_text(DROPPED)
     (tmp_path / "net.toml").write_text(
         'rounds = 1000000\n[algorithm]\nalpha = 0.1\n[graph]\nkind = "path"\nagents = 1\n'

@@ -1,4 +1,4 @@
-"""`cpgt run` when something goes wrong: everybody stops, the cause is named, results are kept."""
+"""`cpgt run` when something fails: all processes stop, the cause is named, results are kept."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def start(cpgt: Commands, out: Path, *arguments: str) -> subprocess.Popen[str]:
 def end(process: subprocess.Popen[str]) -> subprocess.CompletedProcess[str]:
     began = time.monotonic()
     out, err = process.communicate(timeout=30)
-    assert time.monotonic() - began < 5, "everyone must stop within 5 s"
+    assert time.monotonic() - began < 5, "all processes must stop within 5 s"
     return subprocess.CompletedProcess(process.args, process.returncode, out, err)
 
 
