@@ -1,4 +1,4 @@
-"""Coordinator and agents started one by one, as on separate machines; and agents that do not belong."""
+"""Coordinator and agents started one by one, as on separate machines; and refused agents."""
 
 from __future__ import annotations
 
