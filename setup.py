@@ -1,4 +1,4 @@
-"""The part in C, which pyproject.toml cannot describe. It is left out where no compiler is found."""
+"""The part in C, which pyproject.toml cannot describe. Without a compiler it is left out."""
 
 from setuptools import Extension, setup
 

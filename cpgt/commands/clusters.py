@@ -109,7 +109,8 @@ def export() -> None:
               help="Image that contains cpgt, and your own code if any.")  # fmt: skip
 @click.option("--data-claim", metavar="NAME",
               help="PersistentVolumeClaim with each agent's data: 1/, 2/, ...")  # fmt: skip
-@click.option("--results-claim", metavar="NAME", help="PersistentVolumeClaim that all nodes may write to. "
+@click.option("--results-claim", metavar="NAME",
+              help="PersistentVolumeClaim that all nodes may write to. "
               "[none: only the log outlives the pods]")  # fmt: skip
 @options.rounds
 @options.change

@@ -15,7 +15,8 @@ from cpgt.commands import options
 @click.option("--compare", "specs", metavar="KIND:OPTION=VALUE,...",
               help="Other compressors to measure as well.")  # fmt: skip
 @click.option("--target", type=click.FloatRange(0, 1, min_open=True, max_open=True), default=1e-6,
-              show_default=True, help="Count bytes until the relative residual is this small.")  # fmt: skip
+              show_default=True,
+              help="Count bytes until the relative residual is this small.")  # fmt: skip
 @click.option("--tune", is_flag=True,
               help="Choose the best alpha and gamma for the uncompressed network.")  # fmt: skip
 @click.option("--seed", type=int, default=1, show_default=True,
@@ -28,7 +29,7 @@ def bandwidth(
     network: str, specs: str | None, target: float, tune: bool, seed: int, rounds: int | None,
     out: Path | None, overrides: tuple[str, ...], quiet: bool,
 ) -> None:  # fmt: skip
-    """Measure the bytes of NETWORK, compressed and uncompressed, and when compression pays. NOT PRIVATE."""
+    """Measure the bytes of NETWORK with and without compression: when does it pay? NOT PRIVATE."""
     from rich.console import Console
 
     from cpgt.studies.bandwidth.command import compare_bandwidth
@@ -49,8 +50,8 @@ def bandwidth(
 @click.option(
     "--tune", is_flag=True, help="Choose step sizes from a grid of the same size for all."
 )
-@click.option("--target", type=click.FloatRange(min=0, min_open=True), default=1e-3, show_default=True,
-              help="Residual to reach, relative to the first.")  # fmt: skip
+@click.option("--target", type=click.FloatRange(min=0, min_open=True), default=1e-3,
+              show_default=True, help="Residual to reach, relative to the first.")  # fmt: skip
 @options.rounds
 @options.out
 @click.option("--set", "overrides", multiple=True, metavar="[NAME:]KEY.PATH=VALUE",
@@ -62,7 +63,7 @@ def compare(
     network: str, algorithms: str, tune: bool, target: float, rounds: int | None, out: Path | None,
     overrides: tuple[str, ...], seed: int, quiet: bool,
 ) -> None:  # fmt: skip
-    """Run NETWORK with several algorithms, every agent a process: residual against rounds, bytes, time."""
+    """Run NETWORK with several algorithms: residual against rounds, bytes and time."""
     from rich.console import Console
 
     from cpgt.studies.comparison.compare import compare_algorithms

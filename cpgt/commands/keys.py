@@ -16,8 +16,8 @@ def keys() -> None:
 
 @keys.command()
 @click.argument("name")
-@click.option("--folder", type=click.Path(file_okay=False, path_type=Path), default="keys", show_default=True,
-              help="Folder of the key file.")  # fmt: skip
+@click.option("--folder", type=click.Path(file_okay=False, path_type=Path), default="keys",
+              show_default=True, help="Folder of the key file.")  # fmt: skip
 def new(name: str, folder: Path) -> None:
     """Make a key pair for NAME, such as agent-3 or coordinator.
 

@@ -3,19 +3,39 @@
 from __future__ import annotations
 
 import sys
+from importlib import import_module
 from typing import Any, NoReturn
 
 import click
 
-from cpgt.commands import catalogues, clusters, experiments, keys, privacy, running
 from cpgt.process.exit_codes import BAD_INPUT, INTERRUPTED
 
 # modules that are not installed by default -> the extra of pyproject.toml that installs them
 EXTRAS = {"matplotlib": "figures", "networkx": "graphs", "scipy": "theory", "yaml": "kubernetes"}
 
 
+# subcommand -> its module in cpgt.commands, imported when needed: every agent pays for imports
+COMMANDS = {
+    **dict.fromkeys(("run", "coordinator", "agent", "data"), "running"),
+    **dict.fromkeys(("bandwidth", "compare", "reproduce"), "experiments"),
+    **dict.fromkeys(("plan", "audit"), "privacy"),
+    **dict.fromkeys(("submit", "export"), "clusters"),
+    **dict.fromkeys(("topology", "algorithms"), "catalogues"),
+    "keys": "keys",
+}
+
+
 class _Group(click.Group):
     """Reports errors that a user can correct as one line and an exit code."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
+        return sorted(COMMANDS)
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:  # noqa: ARG002
+        if name not in COMMANDS:
+            return None
+        command: click.Command = getattr(import_module(f"cpgt.commands.{COMMANDS[name]}"), name)
+        return command
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
@@ -60,13 +80,3 @@ def _expected() -> tuple[type[Exception], ...]:
 @click.version_option(package_name="cpgt")
 def main() -> None:
     """Private, communication-efficient optimisation among parties who do not share their data."""
-
-
-for _command in (
-    *(running.run, running.coordinator, running.agent, running.data),
-    *(experiments.bandwidth, experiments.compare, experiments.reproduce),
-    *(privacy.plan, privacy.audit, keys.keys),
-    *(clusters.submit, clusters.export),
-    *(catalogues.topology, catalogues.algorithms),
-):
-    main.add_command(_command)

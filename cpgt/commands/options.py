@@ -26,7 +26,7 @@ seed = click.option("--seed", type=int, help="Repeatable randomness, for experim
 observe = click.option("--observe", is_flag=True,
                        help="Write x, y and noise of agents to files. NOT PRIVATE.")  # fmt: skip
 key = click.option("--key", type=click.Path(path_type=Path),
-                   help="This party's secret key: encrypts, and admits only listed keys.")  # fmt: skip
+                   help="This party's secret key: encrypts and authenticates.")  # fmt: skip
 plain = click.option("--plain", is_flag=True,
                      help="No keys, even between machines: anyone on the path can read, change "
                      "and join.")  # fmt: skip

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
 _delta = click.option(
     "--delta", type=options.POSITIVE,
-    help="Largest difference, in the 2-norm, between gradients of adjacent problems. [the file's, or 1]",
+    help="Largest difference, in the 2-norm, between gradients of adjacent problems. "
+    "[the file's, or 1]",
 )  # fmt: skip
 _adjacency = click.option(
     "--adjacency", type=click.Choice(["function", "record"]),
@@ -90,8 +91,8 @@ def plan(
               help="Rounds to attack; the first reveal most.")  # fmt: skip
 @click.option("--trials", type=click.IntRange(min=20),
               help="Runs of each of the two problems. [by size]")  # fmt: skip
-@click.option("--confidence", type=click.FloatRange(0.5, 1, max_open=True), default=0.99, show_default=True,
-              help="Confidence of the lower bound.")  # fmt: skip
+@click.option("--confidence", type=click.FloatRange(0.5, 1, max_open=True), default=0.99,
+              show_default=True, help="Confidence of the lower bound.")  # fmt: skip
 @click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True,
               help="Seed of all runs.")  # fmt: skip
 @options.change
@@ -101,7 +102,7 @@ def audit(
     target: int | None, rounds: int, trials: int | None, confidence: float, seed: int,
     overrides: tuple[str, ...], out: Path | None,
 ) -> None:  # fmt: skip
-    """Attack NETWORK as an eavesdropper: what do the bytes on the wire reveal of one agent's problem?
+    """Attack NETWORK as an eavesdropper: what do its bytes reveal of one agent's problem?
 
     Runs two adjacent problems many times in this process. Exits with 1 if more is revealed than is
     claimed. With --out, writes audit.json."""

@@ -60,7 +60,7 @@ def run(
               help="Seconds to wait for the agents. [3600; 60 with --launch]")  # fmt: skip
 @click.option("--launch", is_flag=True, help="Also start all agents, on this machine.")
 @click.option("--commands", type=click.File(), hidden=True,
-              help="Start agents by the commands in this JSON file: what `cpgt run` does.")  # fmt: skip
+              help="Start agents by the commands in this JSON file.")  # fmt: skip
 @options.key
 @options.plain
 @options.rounds
@@ -138,7 +138,7 @@ def coordinator(
 @click.option("--magnitude", type=options.POSITIVE,
               help="Bound on |x| and |y|, to account for rounding.")  # fmt: skip
 @click.option("--rounding", type=options.POSITIVE,
-              help="Rounding error of a gradient's coordinate, over the magnitude. [2^-40]")  # fmt: skip
+              help="Rounding error of a gradient, over the magnitude. [2^-40]")  # fmt: skip
 @options.out
 @options.seed
 @options.observe
@@ -206,7 +206,7 @@ def agent(
               help="Folder for the files.")  # fmt: skip
 @options.change
 def data(network: str, out: Path, overrides: tuple[str, ...]) -> None:
-    """Make the synthetic data of NETWORK: OUT/1/data.npz, OUT/2/data.npz, ..., one file an agent."""
+    """Make the synthetic data of NETWORK, one file for each agent: OUT/1/data.npz, ..."""
     from cpgt.configuration.data import write_data
     from cpgt.configuration.loading import NetworkError
 

@@ -17,9 +17,8 @@ COORDINATOR = "coordinator"
 
 
 def make_keys(network: Network, folder: Path) -> Network:
-    """Make the keys of all parties, each in its own folder. Returns the network with the public keys.
-
-    For one person who runs all parties: others make their keys themselves."""
+    """Make the keys of all parties, each in its own folder. Returns the network with the public
+    keys. For one person who runs all parties: others make their keys themselves."""
     files = {party: key_file(folder, party) for party in (COORDINATOR, *network.agents)}
     present = next((path for path in files.values() if path.exists()), None)
     if present:
@@ -37,7 +36,7 @@ def key_file(folder: Path, party: int | str) -> Path:
 
 
 def ring_of(network: PublicNetwork, agent: int | None, key: Path) -> KeyRing:
-    """The keys of an agent and its neighbours; without an agent, of the coordinator and all agents."""
+    """The keys that one party needs: an agent, or the coordinator if `agent` is None."""
     if network.keys is None:
         raise NetworkError("keys: the network file lists none; 'cpgt keys new NAME' makes them")
     if agent is not None:

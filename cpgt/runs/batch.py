@@ -170,7 +170,7 @@ def run_trials(
     first: int = 0,
     every: int = 1,
 ) -> Trials:
-    """Run the trials `first` .. `first + trials - 1`; record x in every `every`-th round and the last.
+    """Run the trials `first` .. `first + trials - 1`. Records x every `every` rounds and last.
 
     Each recorded round takes 8 * trials * agents * d bytes. For more trials than fit into memory,
     run disjoint ranges of trials one after the other: all trials are independent."""

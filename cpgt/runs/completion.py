@@ -36,7 +36,7 @@ def complete_run(
     search: Path,
     comparing: bool,
 ) -> int:
-    """Complete and print the summary of a run whose coordinator ended with `code`. The exit code."""
+    """Complete and print the summary, once the coordinator has ended with `code`. The exit code."""
     summary = complete_summary(network, out, experiment)
     if code < 0:
         killer = signal.Signals(-code).name

@@ -32,16 +32,7 @@ def coordinate_here(
 
     Leaves bytes.csv, network.toml and summary.json in `out`. Raises RunError if the run fails.
     """
-    settings = SessionSettings(
-        weights={agent: network.topology.row(agent) for agent in network.agents},
-        parameters={agent: network.parameters(agent) for agent in network.agents},
-        rounds=network.rounds,
-        window=network.window,
-        patience=network.patience,
-        gather_seconds=wait,
-        stop_change=network.stop.change,
-        supervised=commands is not None,
-    )
+    settings = _settings(network, wait, supervised=commands is not None)
     not_private = experiment.reasons(network)
     out.mkdir(parents=True, exist_ok=True)
     traffic_log = TrafficLog(out / "bytes.csv", network.neighbours, curve=address.ring is not None)
@@ -78,6 +69,19 @@ def coordinate_here(
         raise RunError(session.failure.reason, session.failure.exit_code)
     if commands is None:
         print_summary(summary, out, Console(quiet=console.quiet))
+
+
+def _settings(network: PublicNetwork, wait: float, *, supervised: bool) -> SessionSettings:
+    return SessionSettings(
+        weights={agent: network.topology.row(agent) for agent in network.agents},
+        parameters={agent: network.parameters(agent) for agent in network.agents},
+        rounds=network.rounds,
+        window=network.window,
+        patience=network.patience,
+        gather_seconds=wait,
+        stop_change=network.stop.change,
+        supervised=supervised,
+    )
 
 
 def _ignore(_text: str) -> None:

@@ -16,7 +16,7 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 from cpgt.process.signals import end_on_interrupt
 from cpgt.runs.launch import THREAD_LIMITS
 
-# In workers: one thread of linear algebra each, and no modules from the current folder (as -P does).
+# for workers: one thread of linear algebra, and no modules from the current folder (like -P)
 ENVIRONMENT = {**dict.fromkeys(THREAD_LIMITS, "1"), "PYTHONSAFEPATH": "1"}
 
 

@@ -1,6 +1,6 @@
 """All agents of a network inside one process, driven round by round.
 
-An agent that has a process of its own alternates `send` and `collect` by itself: agent/process.py.
+An agent that runs as a process alternates `send` and `collect` by itself: agent/process.py.
 """
 
 from __future__ import annotations

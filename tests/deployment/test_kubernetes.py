@@ -159,8 +159,10 @@ def test_the_commands_are_ours(documents: dict[str, Any]) -> None:
     parsed = {}
     for line in words:
         name, *arguments = line[line.index("cpgt") + 1 :]
-        command = main.commands[name]
-        parsed[name] = command.make_context(name, arguments, parent=click.Context(main)).params
+        parent = click.Context(main)
+        command = main.get_command(parent, name)
+        assert command is not None
+        parsed[name] = command.make_context(name, arguments, parent=parent).params
     assert parsed["agent"]["number"] == 2
     assert parsed["agent"]["key"] == parsed["coordinator"]["key"] == Path("/private/private.key")
     port = parsed["coordinator"]["bind"].rpartition(":")[2]

@@ -1,4 +1,4 @@
-"""Coordinator and agents started one by one, as on separate machines; and unknown agents."""
+"""Coordinator and agents started one by one, as on separate machines; and refused agents."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def test_a_coordinator_without_the_code_of_agents(
         patch.setattr(cpgt, "environment", {"PYTHONPATH": search})
         refused = cpgt.run("agent", "1", "--coordinator", "tcp://127.0.0.1:1")
         assert "No module named 'cpgt.agent'" in refused.stderr
-        hand = Hand(cpgt, "--rounds", "30")
+        hand = ByHand(cpgt, "--rounds", "30")
     agents = [
         hand.agent(i, "--data", data / str(i) / "data.npz", "--seed", "5") for i in range(1, 7)
     ]
