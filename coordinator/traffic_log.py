@@ -183,7 +183,6 @@ class TrafficLog:
         """Write what is known of windows that not all agents have reported."""
         for first in sorted(self._pending):
             self._write(self._pending[first])
-        self._pending.clear()
         self._file.close()
 
 

@@ -310,7 +310,8 @@ def test_what_tcp_itself_repeats_is_no_difference(path: Path) -> None:
 
 def test_frames_sent_once_more_count(path: Path) -> None:
     sender, receiver = end(HANDSHAKE + 12 + 309 + 22, BACK), end(BACK, HANDSHAKE + 12 + 309 + 22)
-    assert counted(path, sender=sender, receiver=receiver, resent=[300, 20]).miscounted == []
+    log = counted(path, sender=sender, receiver=receiver, resent=[300, 20])
+    assert log.miscounted == log.uncheckable == []
 
 
 @pytest.mark.parametrize("place", range(4))
@@ -348,6 +349,15 @@ def test_frames_sent_again_after_the_last_window_may_be_on_their_way(path: Path)
         traffic_log.record(1, report(1, [], resent=[10], sending={2: end(HANDSHAKE + 24, BACK)}))
     assert traffic_log.uncheckable == [(1, 2)]
     assert traffic_log.miscounted == []
+
+
+def test_a_last_report_without_rounds_updates_the_counts(path: Path) -> None:
+    right = end(HANDSHAKE + 12, BACK), end(BACK, HANDSHAKE + 12)
+    with TrafficLog(path, PAIR) as log:
+        for agent, peer in ((1, 2), (2, 1)):
+            log.record(agent, report(0, [10]))
+            log.record(agent, report(1, [], sending={peer: right[0]}, receiving={peer: right[1]}))
+    assert log.uncheckable == log.miscounted == []
 
 
 def test_what_a_link_carries_is_the_segments_of_both_directions(path: Path) -> None:
