@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 
 from cpgt.results.formatting import format_number, make_table
-from cpgt.theory.auditing.audit import Audit
+
+if TYPE_CHECKING:
+    from cpgt.theory.auditing.audit import Audit
 
 
 def show_audit(audit: Audit, console: Console) -> None:
