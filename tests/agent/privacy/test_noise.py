@@ -96,7 +96,10 @@ def test_the_probabilities_are_exact_up_to_the_slack() -> None:
     """Those of each H and of "63 or more" against exp in 60 digits; at most 65 passes of the latter."""
     with localcontext() as context:
         context.prec = 60
-        above = [1, *(1 - (Decimal(int(word)) + 1) / 2**64 for word in _thresholds()[:LAST])]
+        above = [
+            Decimal(1),
+            *(1 - (Decimal(int(word)) + 1) / 2**64 for word in _thresholds()[:LAST]),
+        ]
         exact = [(Decimal(-h) / 8).exp() for h in range(LAST + 1)]
         cells = [(above[h] - above[h + 1]) / (exact[h] - exact[h + 1]) for h in range(LAST)]
         cell = max(abs(ratio - 1) for ratio in cells)
