@@ -8,7 +8,7 @@ BIN := .venv/bin
 # running: the package with all its extras; ready: also the tools for tests and checks
 .venv/running: pyproject.toml setup.py agent/_round.c
 	$(PYTHON) -m venv .venv
-	$(BIN)/pip install --quiet --disable-pip-version-check -e .
+	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[all]'
 	touch $@
 
 .venv/ready: .venv/running
