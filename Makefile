@@ -31,7 +31,7 @@ check: .venv/ready
 
 # the reference of the network file, from its schema
 docs: .venv/ready
-	$(BIN)/python -m cpgt.configuration.reference > docs/network-file.md
+	$(BIN)/python docs/reference.py > docs/network-file.md
 
 # one thread for linear algebra, as in agents that share a machine
 bench: .venv/ready

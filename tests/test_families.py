@@ -15,9 +15,9 @@ from cpgt.agent.compressors import COMPRESSORS
 from cpgt.agent.objectives import build_objective
 from cpgt.configuration.data import make_data
 from cpgt.configuration.network import FAMILIES
-from cpgt.configuration.reference import kind_meaning, page
 from cpgt.topologies import WEIGHTS, Graph, build_graph
 from cpgt.wire.arrays import Floats
+from docs.reference import kind_meaning, page
 from tests.reference import kinds as reference
 
 PAGE = Path(__file__).parents[1] / "docs" / "network-file.md"

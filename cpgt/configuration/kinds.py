@@ -1,14 +1,15 @@
 """Sections that choose a kind: a discriminated union for each, built from a family's registry.
 
 A registry maps the name of a kind to its factory. The factory's parameters, with their type hints
-and bounds (`Annotated[int, Ge(1)]`), are the options that the network file may give.
+and bounds (`Annotated[int, Bounds(ge=1)]`), are the options that the network file may give. A text
+in a hint, `Annotated[int, "Rows of A."]`, is the meaning of the option in docs/network-file.md.
 """
 
 from __future__ import annotations
 
 import inspect
 import typing
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import reduce
 from operator import or_
 from typing import Annotated, Any, ClassVar, Generic, Literal, TypeVar
@@ -17,7 +18,6 @@ from pydantic import (
     BaseModel,
     ConfigDict,
     Discriminator,
-    Field,
     GetCoreSchemaHandler,
     SerializerFunctionWrapHandler,
     Tag,
@@ -32,13 +32,13 @@ TAG = "kind="  # marks the step of an error's path that is a choice and no key o
 class Section(BaseModel):
     """A table of the network file."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
 class KindSection(Section):
     """A kind, with the options of that kind beside it, of which nothing is known here."""
 
-    model_config = ConfigDict(extra="allow", strict=True, allow_inf_nan=False)
+    model_config = ConfigDict(extra="allow", strict=True)
     kind: str
     option_names: ClassVar[frozenset[str]] = frozenset()
 
@@ -78,7 +78,7 @@ class Kinds(Generic[AnySection]):
         self.models = {kind: self._model(kind, given) for kind in registry}
 
     def _model(self, kind: str, given: Collection[str]) -> type[AnySection]:
-        options = dict(options_of(self.registry[kind], {*self.base.model_fields, *given}))
+        options = options_of(self.registry[kind], {*self.base.model_fields, *given})
         default = kind if self.base.model_fields["kind"].default == kind else ...
         fields: Any = {"kind": (Literal[kind], default), **options}
         model = create_model(kind, __base__=self.base, __cls_kwargs__={"extra": "forbid"}, **fields)
@@ -115,18 +115,12 @@ class Kinds(Generic[AnySection]):
         return TAG if self._is_code and self._is_code(kind) else TAG + kind
 
 
-def options_of(
-    factory: Callable[..., Any], given: Collection[str]
-) -> Iterator[tuple[str, tuple[Any, Any]]]:
-    """The name, type and default of each parameter that is not `given`.
-
-    A text in a hint, `Annotated[int, "Rows of A."]`, says what the option means.
-    """
+def options_of(factory: Callable[..., Any], given: Collection[str]) -> dict[str, tuple[Any, Any]]:
+    """Name -> type and default of each parameter that is not `given`."""
     hints = typing.get_type_hints(factory, include_extras=True)
-    for name, parameter in inspect.signature(factory).parameters.items():
-        if name not in given:
-            metadata = getattr(hints[name], "__metadata__", ())
-            meaning = next((mark for mark in metadata if isinstance(mark, str)), None)
-            required = parameter.default is inspect.Parameter.empty
-            default = ... if required else parameter.default
-            yield name, (Annotated[hints[name], Field(description=meaning)], default)
+    parameters = inspect.signature(factory).parameters.values()
+    return {
+        one.name: (hints[one.name], ... if one.default is one.empty else one.default)
+        for one in parameters
+        if one.name not in given
+    }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from pydantic import Field, model_validator
+from pydantic import model_validator
 
 from cpgt.agent.algorithms import ALGORITHMS, Algorithm, build_algorithm
 from cpgt.agent.compressors import COMPRESSORS
@@ -43,11 +43,9 @@ class Network(PublicNetwork):
 
     algorithm: Annotated[AlgorithmSection, ALGORITHM]
     compressor: Annotated[
-        KindSection, COMPRESSOR, Field(description="The compressor C of the vectors that are sent.")
+        KindSection, COMPRESSOR, "The compressor C of the vectors that are sent."
     ] = COMPRESSOR.section("identity")
-    objective: Annotated[
-        KindSection, OBJECTIVE, Field(description="Each agent's cost f_i, a function of its data.")
-    ]
+    objective: Annotated[KindSection, OBJECTIVE, "Each agent's cost f_i, a function of its data."]
     synthetic: Annotated[SyntheticSection, SYNTHETIC] | None = None
 
     @model_validator(mode="after")

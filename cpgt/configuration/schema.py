@@ -15,14 +15,10 @@ import msgpack
 import tomli_w
 from pydantic import AfterValidator, Field, model_validator
 
+from cpgt.bounds import Bounds, Count, NonNegative, Positive, PositiveFraction
 from cpgt.configuration.kinds import Kinds, KindSection, Section
 from cpgt.topologies import GRAPHS, WEIGHTS, Topology, TopologyError, given_weights
 from cpgt.wire.keys import is_key
-
-Finite = Annotated[float, Field(allow_inf_nan=False)]
-Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-Scale = Annotated[float, Field(ge=0, allow_inf_nan=False)]
-Decay = Annotated[float, Field(gt=0, le=1)]
 
 # the algorithms with noise that exchange x alone, so that noise.s_y is 0
 NOISE_ON_X_ALONE = ("private-gradient-descent",)
@@ -32,50 +28,46 @@ class AlgorithmSection(KindSection):
     """The algorithm that all agents run."""
 
     kind: str = "cpgt"
-    alpha: Annotated[Positive, Field(description="Step along the gradient.")]
-    gamma: Annotated[float, Field(gt=0, le=1, description="Step of mixing.")] = 1.0
+    alpha: Annotated[Positive, "Step along the gradient."]
+    gamma: Annotated[PositiveFraction, "Step of mixing."] = 1.0
 
 
 class WeightsSection(KindSection):
     """The weight matrix W on the graph."""
 
     kind: str = "metropolis"
-    matrix: Annotated[
-        list[list[float]] | None, Field(description="W row by row, instead of a kind.")
-    ] = None
+    matrix: Annotated[list[list[float]] | None, "W row by row, instead of a kind."] = None
 
 
 class SyntheticSection(KindSection):
     """Data made up for an experiment."""
 
     kind: str = "gaussian"
-    dimension: Annotated[int, Field(ge=1, description="Number of features of a record.")]
-    seed: Annotated[int, Field(ge=0, description="The same seed gives the same data.")]
+    dimension: Annotated[Count, "Number of features of a record."]
+    seed: Annotated[int, Bounds(ge=0), "The same seed gives the same data."]
 
 
 class AgentNoise(Section):
     """The noise of one agent, where it differs from the others'."""
 
-    s_x: Scale | None = None
-    s_y: Scale | None = None
-    q: Decay | None = None
+    s_x: NonNegative | None = None
+    s_y: NonNegative | None = None
+    q: PositiveFraction | None = None
     floor: Positive | None = None
 
 
 class NoiseSection(Section):
     """Laplace noise on what is sent: scale s_x q^k on x and s_y q^k on y in round k."""
 
-    s_x: Annotated[Scale, Field(description="Scale of the noise on x in round 0.")] = 0.0
-    s_y: Annotated[Scale, Field(description="Scale of the noise on y in round 0.")] = 0.0
-    q: Annotated[Decay, Field(description="Decay of both scales from round to round.")] = 1.0
+    s_x: Annotated[NonNegative, "Scale of the noise on x in round 0."] = 0.0
+    s_y: Annotated[NonNegative, "Scale of the noise on y in round 0."] = 0.0
+    q: Annotated[PositiveFraction, "Decay of both scales from round to round."] = 1.0
     floor: Annotated[
-        Positive | None,
-        Field(description="Neither scale falls below this. [2^-40 of the smaller scale]"),
+        Positive | None, "Neither scale falls below this. [2^-40 of the smaller scale]"
     ] = None
-    agents: dict[int, AgentNoise] = Field(
-        default_factory=dict,
-        description="`[noise.agents.N]`: what differs for agent N, each key as above.",
-    )
+    agents: Annotated[
+        dict[int, AgentNoise], "`[noise.agents.N]`: what differs for agent N, each key as above."
+    ] = Field(default_factory=dict)
 
     def of(self, agent: int) -> dict[str, float]:
         """The noise of one agent, without the keys that are not set."""
@@ -89,28 +81,20 @@ class NoiseSection(Section):
 class PrivacySection(Section):
     """What is claimed of every agent's problem, and the most epsilon that each may spend."""
 
-    epsilon: Annotated[
-        Positive | None, Field(description="Privacy budget: an agent stops before it spends more.")
-    ] = None
+    epsilon: Annotated[Positive | None, "Privacy budget: agents stop before they spend more."] = (
+        None
+    )
     delta: Annotated[
-        Positive | None,
-        Field(description="Largest difference between the gradients of adjacent problems."),
+        Positive | None, "Largest difference between the gradients of adjacent problems."
     ] = None
     adjacency: Annotated[
         Literal["function", "record"] | None,
-        Field(
-            description="Adjacent problems differ in one f_i, or in one record of it. [function]"
-        ),
+        "Adjacent problems differ in one f_i, or in one record of it. [function]",
     ] = None
-    smoothness: Annotated[
-        Scale | None, Field(description="L of every objective. Counts as public.")
-    ] = None
-    magnitude: Annotated[
-        Positive | None, Field(description="No coordinate of x or y is larger.")
-    ] = None
+    smoothness: Annotated[NonNegative | None, "L of every objective. Counts as public."] = None
+    magnitude: Annotated[Positive | None, "No coordinate of x or y is larger."] = None
     rounding: Annotated[
-        Positive | None,
-        Field(description="Rounding error of a gradient's coordinate, over the magnitude. [2^-40]"),
+        Positive | None, "Rounding error of a gradient's coordinate, over the magnitude. [2^-40]"
     ] = None
 
     @model_validator(mode="after")
@@ -139,8 +123,8 @@ PublicKey = Annotated[str, AfterValidator(_public_key)]
 class KeysSection(Section):
     """The public key of every party, by which parties on separate machines know each other."""
 
-    coordinator: Annotated[PublicKey, Field(description="The coordinator's.")]
-    agents: Annotated[dict[int, PublicKey], Field(description="Each agent's, by its number.")]
+    coordinator: Annotated[PublicKey, "The coordinator's."]
+    agents: Annotated[dict[int, PublicKey], "Each agent's, by its number."]
 
     @model_validator(mode="after")
     def _all_different(self) -> KeysSection:
@@ -153,8 +137,7 @@ class StopSection(Section):
     """When a run ends before all rounds are played."""
 
     change: Annotated[
-        Positive | None,
-        Field(description="End once no agent's last message of a window is longer."),
+        Positive | None, "End once no agent's last message of a window is longer."
     ] = None
 
 
@@ -163,27 +146,18 @@ WEIGHTING = Kinds(WeightsSection, WEIGHTS, given=("graph",))
 
 
 class PublicNetwork(Section):
-    name: Annotated[str, Field(description="Name of the network.")] = "network"
-    rounds: Annotated[int, Field(ge=1, lt=2**32, description="Number of rounds.")]
+    name: Annotated[str, "Name of the network."] = "network"
+    rounds: Annotated[int, Bounds(ge=1, lt=2**32), "Number of rounds."]
     window: Annotated[
-        int,
-        Field(ge=1, lt=2**31, description="Rounds from one report of the agents to the next."),
+        int, Bounds(ge=1, lt=2**31), "Rounds from one report of the agents to the next."
     ] = 200
-    patience: Annotated[
-        Positive, Field(description="Seconds of silence after which an agent is given up.")
-    ] = 30.0
+    patience: Annotated[Positive, "Seconds of silence after which an agent is given up."] = 30.0
     start: Annotated[
-        Literal["zeros", "uniform"],
-        Field(description="Where x starts: at 0, or uniform on [0, 1]^d."),
+        Literal["zeros", "uniform"], "Where x starts: at 0, or uniform on [0, 1]^d."
     ] = "zeros"
-    data: Annotated[
-        str | None,
-        Field(description="File of each agent's data, with {id} for the agent's number."),
-    ] = None
+    data: Annotated[str | None, "File of each agent's data, with {id} for its number."] = None
     algorithm: AlgorithmSection
-    graph: Annotated[
-        KindSection, GRAPH, Field(description="Agents exchange messages with their neighbours.")
-    ]
+    graph: Annotated[KindSection, GRAPH, "Agents exchange messages with their neighbours."]
     weights: Annotated[WeightsSection, WEIGHTING] = WEIGHTING.section("metropolis")
     compressor: KindSection = KindSection(kind="identity")
     noise: NoiseSection = NoiseSection()
@@ -209,10 +183,14 @@ class PublicNetwork(Section):
             try:
                 msgpack.packb(getattr(self, name).model_dump())
             except (TypeError, ValueError, OverflowError) as error:
-                raise ValueError(
-                    f"{name}: an option that cannot be sent to the agents: {error}"
-                ) from None
+                reason = f"{name}: an option that cannot be sent to the agents: {error}"
+                raise ValueError(reason) from None
         return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle the tables: the models of kinds are made at run time, so pickle cannot find them
+        by their names."""
+        return type(self).model_validate, (self.model_dump(),)
 
     @cached_property
     def topology(self) -> Topology:

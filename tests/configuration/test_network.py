@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import re
 import subprocess
 import sys
@@ -275,6 +276,14 @@ def keys_of(agents: int) -> dict[str, Any]:
         "coordinator": new_pair().public,
         "agents": {number: new_pair().public for number in range(1, agents + 1)},
     }
+
+
+def test_a_network_can_be_pickled_for_another_process() -> None:
+    network = load_network(
+        "paper", ["noise.agents.2.s_x=0.5", "compressor.kind=top-k", "compressor.k=2"]
+    )
+    for same in (network, load_public_network("paper")):
+        assert pickle.loads(pickle.dumps(same)) == same
 
 
 def test_public_keys_are_written_and_read() -> None:

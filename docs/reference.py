@@ -56,7 +56,7 @@ def _section_parts(name: str, section: type[Section]) -> Iterator[str]:
         yield from _rows(section, list(section.model_fields))
         return
     family = FAMILIES[name]
-    yield f"{Network.model_fields[name].description or inspect.getdoc(section)}\n"
+    yield f"{_meaning(Network, name) or inspect.getdoc(section)}\n"
     if family.keys(""):
         yield HEAD
         yield from _rows(section, ["kind", *family.keys("")])
@@ -87,11 +87,15 @@ def _rows(model: type[Section], names: list[str]) -> Iterator[str]:
     schema = model.model_json_schema()
     for name in names:
         field, described = model.model_fields[name], schema["properties"][name]
-        if name == "kind":
-            described = {**described, "description": "See below."}
+        meaning = "See below." if name == "kind" else _meaning(model, name)
         default = "required" if field.is_required() else _value(described.get("default"))
-        meaning = _escaped(described.get("description", ""))
-        yield f"| `{name}` | {_escaped(_type(described))} | {default} | {meaning} |"
+        yield f"| `{name}` | {_escaped(_type(described))} | {default} | {_escaped(meaning)} |"
+
+
+def _meaning(model: type[Section], name: str) -> str:
+    """The text in the type hint of a key: `Annotated[int, "Rows of A."]`."""
+    texts = (mark for mark in model.model_fields[name].metadata if isinstance(mark, str))
+    return next(texts, "")
 
 
 def _type(schema: Mapping[str, Any]) -> str:
