@@ -2,30 +2,28 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TypeAlias
+
+from msgspec import Struct
 
 from cpgt.wire.messages import Control, FromAgent, Report, Spent
 
 # --- events ---------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Received:
+class Received(Struct, frozen=True):
     connection: bytes
     message: FromAgent
 
 
-@dataclass(frozen=True)
-class Invalid:
+class Invalid(Struct, frozen=True):
     """An agent, or an unknown connection, sent something that is not in the protocol."""
 
     connection: bytes
     problem: str
 
 
-@dataclass(frozen=True)
-class Exited:
+class Exited(Struct, frozen=True):
     """The process of an agent has ended."""
 
     agent: int
@@ -33,13 +31,11 @@ class Exited:
     last_line: str  # of its log
 
 
-@dataclass(frozen=True)
-class Interrupted:
+class Interrupted(Struct, frozen=True):
     pass
 
 
-@dataclass(frozen=True)
-class Tick:
+class Tick(Struct, frozen=True):
     """Time has passed."""
 
 
@@ -48,25 +44,21 @@ Event: TypeAlias = Received | Invalid | Exited | Interrupted | Tick
 # --- instructions ---------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Send:
+class Send(Struct, frozen=True):
     connection: bytes
     message: Control
 
 
-@dataclass(frozen=True)
-class Log:
+class Log(Struct, frozen=True):
     text: str
 
 
-@dataclass(frozen=True)
-class Record:
+class Record(Struct, frozen=True):
     agent: int
     report: Report
 
 
-@dataclass(frozen=True)
-class RecordSpent:
+class RecordSpent(Struct, frozen=True):
     agent: int
     spent: Spent
 

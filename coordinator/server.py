@@ -8,19 +8,8 @@ from dataclasses import dataclass
 
 import zmq
 
+from cpgt.coordinator import events
 from cpgt.coordinator.errors import RunError
-from cpgt.coordinator.events import (
-    Event,
-    Instruction,
-    Interrupted,
-    Invalid,
-    Log,
-    Received,
-    Record,
-    RecordSpent,
-    Send,
-    Tick,
-)
 from cpgt.coordinator.session import Phase, Session, SessionSettings
 from cpgt.coordinator.supervisor import Supervisor
 from cpgt.coordinator.traffic_log import TrafficLog
@@ -100,17 +89,17 @@ def _serve(
     session = Session(settings, time.monotonic())
     shown = polled = 0.0
     while session.phase is not Phase.DONE:
-        events = [_event(incoming) for incoming in _drain(server)]
+        pending = [_event(incoming) for incoming in _drain(server)]
         now = time.monotonic()
         # not for every message: it asks the kernel about each child process
         if now - polled > POLL_MS / 1000:
             polled = now
-            events += supervisor.exits()
-            events += [Interrupted()] if interrupted() else []
-            events.append(Tick())
+            pending += supervisor.exits()
+            pending += [events.Interrupted()] if interrupted() else []
+            pending.append(events.Tick())
             for line in server.new_refusals():
                 hooks.notify(line)
-        for event in events:
+        for event in pending:
             for instruction in session.handle(event, now):
                 _execute(instruction, server, traffic_log, hooks)
         if now - shown > PROGRESS_SECONDS:
@@ -145,27 +134,27 @@ def _drain(server: ControlServer) -> Iterator[Incoming]:
         incoming = server.receive(0)
 
 
-def _event(incoming: Incoming) -> Event:
+def _event(incoming: Incoming) -> events.Event:
     connection, message, owner = incoming
     if isinstance(message, ProtocolError):
-        return Invalid(connection, str(message))
+        return events.Invalid(connection, str(message))
     if not isinstance(message, FromAgent):
-        return Invalid(connection, f"{type(message).__name__} is not a message of an agent")
+        return events.Invalid(connection, f"{type(message).__name__} is not a message of an agent")
     if isinstance(message, Hello) and owner not in (None, message.agent):
         problem = f"it claims to be agent {message.agent}, with the key of agent {owner}"
-        return Invalid(connection, problem)
-    return Received(connection, message)
+        return events.Invalid(connection, problem)
+    return events.Received(connection, message)
 
 
 def _execute(
-    instruction: Instruction, server: ControlServer, traffic_log: TrafficLog, hooks: Hooks
+    instruction: events.Instruction, server: ControlServer, traffic_log: TrafficLog, hooks: Hooks
 ) -> None:
     match instruction:
-        case Send(connection, message):
+        case events.Send(connection, message):
             server.send(connection, message)
-        case Record(agent, report):
+        case events.Record(agent, report):
             traffic_log.record(agent, report)
-        case RecordSpent(agent, spent):
+        case events.RecordSpent(agent, spent):
             hooks.spent(agent, spent)
-        case Log(text):
+        case events.Log(text):
             hooks.notify(text)

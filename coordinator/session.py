@@ -19,43 +19,14 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Any
 
-from cpgt.coordinator import failures
-from cpgt.coordinator.events import (
-    Event,
-    Exited,
-    Instruction,
-    Interrupted,
-    Invalid,
-    Log,
-    Received,
-    Record,
-    RecordSpent,
-    Send,
-    Tick,
-)
+from cpgt.coordinator import events, failures
 from cpgt.coordinator.failures import Failure, violation
 from cpgt.coordinator.grants import Grants
 from cpgt.coordinator.members import Member, Members
 from cpgt.process.exit_codes import INTERRUPTED, PEER_FAILED
 from cpgt.process.timing import PULSE_SECONDS
 from cpgt.process.wait_notices import WaitNotices
-from cpgt.wire.messages import (
-    Control,
-    Failed,
-    Finished,
-    FromAgent,
-    Hello,
-    Notice,
-    Plan,
-    Ready,
-    Refused,
-    Report,
-    Spent,
-    Status,
-    Stop,
-    Tally,
-    Waiting,
-)
+from cpgt.wire import messages
 
 GRACE_SECONDS = 2.0  # for the agents' last reports after a failure
 
@@ -97,28 +68,28 @@ class Session:
         self._pulsed = now
         self._gather_deadline = now + settings.gather_seconds
         self._stop_deadline = float("inf")
-        self._out: list[Instruction] = []
+        self._out: list[events.Instruction] = []
 
-    def handle(self, event: Event, now: float) -> list[Instruction]:
+    def handle(self, event: events.Event, now: float) -> list[events.Instruction]:
         self._out = []
         self._now = now
         if self.phase is Phase.DONE:
             return []
         match event:
-            case Received(connection, Hello() as hello):
+            case events.Received(connection, messages.Hello() as hello):
                 self._hello(connection, hello)
-            case Received(connection, message):
+            case events.Received(connection, message):
                 agent = self.members.agent_of(connection)
                 if agent is not None:  # messages of a refused or removed agent are ignored
                     self.members[agent].last_message = now
                     self._dispatch(agent, message)
-            case Invalid(connection, problem):
+            case events.Invalid(connection, problem):
                 self._invalid(connection, problem)
-            case Exited():
+            case events.Exited():
                 self._exited(event)
-            case Interrupted():
+            case events.Interrupted():
                 self._fail(Failure("interrupted", INTERRUPTED))
-            case Tick():
+            case events.Tick():
                 self._tick()
         return self._out
 
@@ -137,7 +108,7 @@ class Session:
 
     # --- messages of agents -----------------------------------------------------------------------
 
-    def _dispatch(self, agent: int, message: FromAgent) -> None:
+    def _dispatch(self, agent: int, message: messages.FromAgent) -> None:
         handler = TABLE.get((self.phase, type(message)))
         if handler is None:
             what, phase = type(message).__name__, self.phase.name.lower()
@@ -145,23 +116,25 @@ class Session:
         else:
             handler(self, agent, message)
 
-    def _hello(self, connection: bytes, hello: Hello) -> None:
+    def _hello(self, connection: bytes, hello: messages.Hello) -> None:
         refusal = self.members.refusal(hello.agent, connection)
         if refusal:
-            self._out += [Send(connection, Refused(refusal)), Log(f"refused: {refusal}")]
+            self._send(connection, messages.Refused(refusal))
+            self._log(f"refused: {refusal}")
             return
         self.members[hello.agent] = Member(connection, hello.endpoint, self._now)
         missing = self.members.missing
-        self._out.append(Send(connection, Waiting(missing)))
-        self._out.append(Log(f"agent {hello.agent} is here ({hello.endpoint})"))
+        self._send(connection, messages.Waiting(missing))
+        self._log(f"agent {hello.agent} is here ({hello.endpoint})")
         if not missing:
             self.phase, self.notices = Phase.PREPARING, WaitNotices()
-            self._out += [Send(m.connection, self._plan(a)) for a, m in self.members.items()]
+            for agent, member in self.members.items():
+                self._send(member.connection, self._plan(agent))
 
-    def _plan(self, agent: int) -> Plan:
+    def _plan(self, agent: int) -> messages.Plan:
         settings = self.settings
         weights = dict(settings.weights[agent])
-        return Plan(
+        return messages.Plan(
             agent=agent,
             endpoints={peer: self.members[peer].endpoint for peer in weights if peer != agent},
             weights=weights,
@@ -171,14 +144,12 @@ class Session:
             parameters=settings.parameters[agent],
         )
 
-    def _ready(self, agent: int, ready: Ready) -> None:
+    def _ready(self, agent: int, ready: messages.Ready) -> None:
         member = self.members[agent]
         member.dimension = ready.dimension
         member.not_private = ready.not_private
         if ready.not_private:
-            self._out.append(
-                Log(f"NOT PRIVATE: agent {agent} is {' and '.join(ready.not_private)}")
-            )
+            self._log(f"NOT PRIVATE: agent {agent} is {' and '.join(ready.not_private)}")
         if self.members.not_ready:
             return
         failure = failures.different_dimensions({a: m.dimension for a, m in self.members.items()})
@@ -189,25 +160,25 @@ class Session:
         self.grants.start()
         self._send_all(self.grants.grant)
 
-    def _spent(self, agent: int, spent: Spent) -> None:
+    def _spent(self, agent: int, spent: messages.Spent) -> None:
         """An agent reports ahead how long its budget lasts, so all agents end in the same round."""
         member = self.members[agent]
         member.budget = spent.budget
         member.epsilon = spent.epsilon[-1] if spent.epsilon else member.epsilon
-        self._out.append(RecordSpent(agent, spent))
+        self._out.append(events.RecordSpent(agent, spent))
         if self.phase is Phase.STOPPING or spent.rounds is None:
             return
         if self.grants.limit(spent.rounds, agent):
             text = f"the run will end after {spent.rounds} rounds: {self.shortened}"
-            self._out.append(Log(text))
-            self._send_all(Notice(text))
+            self._log(text)
+            self._send_all(messages.Notice(text))
 
-    def _report(self, agent: int, report: Report) -> None:
+    def _report(self, agent: int, report: messages.Report) -> None:
         member, rounds = self.members[agent], len(report.message_bytes)
         running = self.phase is Phase.RUNNING
         if report.first != member.reported:
-            reason = f"reported from round {report.first}, not {member.reported}"
-            self._fail(violation(agent, reason))
+            what = f"reported from round {report.first}, not {member.reported}"
+            self._fail(violation(agent, what))
             return
         # another length would leave a window incomplete forever, or complete it twice
         if running and not self.grants.is_window(report):
@@ -216,18 +187,18 @@ class Session:
         member.reported += rounds
         member.round = max(member.round, member.reported)
         member.waiting_for = ()
-        self._out.append(Record(agent, report))
+        self._out.append(events.Record(agent, report))
         if running and self.grants.add_report(member.reported, report.change, len(self.members)):
             self._send_all(self.grants.grant)
 
-    def _status(self, agent: int, status: Status) -> None:
+    def _status(self, agent: int, status: messages.Status) -> None:
         member = self.members[agent]
         if status.round > member.round or not member.waiting_for:
             member.waiting_since = self._now
         member.round = max(member.round, status.round)
         member.waiting_for = status.waiting_for
 
-    def _finished(self, agent: int, finished: Finished) -> None:
+    def _finished(self, agent: int, finished: messages.Finished) -> None:
         member, grants = self.members[agent], self.grants
         expected = grants.last and finished.rounds == grants.until == member.reported
         size = len(finished.reference)
@@ -240,30 +211,30 @@ class Session:
             return
         self.ended = self._now
         if self.failure:
-            self._send_all(Stop(self.failure.reason))
+            self._send_all(messages.Stop(self.failure.reason))
             self._conclude()
         else:
             self.phase = Phase.TALLYING
-            self._send_all(Tally())
+            self._send_all(messages.Tally())
 
-    def _tallied(self, agent: int, report: Report) -> None:
+    def _tallied(self, agent: int, report: messages.Report) -> None:
         if report.message_bytes or report.first != self.members[agent].reported:
             self._fail(violation(agent, "reported rounds after the last"))
             return
-        self._out.append(Record(agent, report))
+        self._out.append(events.Record(agent, report))
         self.members[agent].tallied = True
         if all(member.tallied for member in self.members.values()):
-            self._send_all(Stop(""))
+            self._send_all(messages.Stop(""))
             self._conclude()
 
-    def _failed(self, agent: int, failed: Failed) -> None:
+    def _failed(self, agent: int, failed: messages.Failed) -> None:
         self.members[agent].round = max(self.members[agent].round, failed.round)
         if self._may_come_back:
             self._remove(agent, f"agent {agent} left: {failed.reason}")
         else:
             self._fail(failures.reported(agent, failed))
 
-    def _ignore(self, agent: int, message: FromAgent) -> None:
+    def _ignore(self, agent: int, message: messages.FromAgent) -> None:
         pass
 
     # --- other events -----------------------------------------------------------------------------
@@ -271,12 +242,12 @@ class Session:
     def _invalid(self, connection: bytes, problem: str) -> None:
         agent = self.members.agent_of(connection)
         if agent is None:
-            refusal = Log(f"refused an unknown connection: {problem}")
-            self._out += [Send(connection, Refused(problem)), refusal]
+            self._send(connection, messages.Refused(problem))
+            self._log(f"refused an unknown connection: {problem}")
         else:
             self._fail(Failure(f"agent {agent}: {problem}", PEER_FAILED, agent))
 
-    def _exited(self, exited: Exited) -> None:
+    def _exited(self, exited: events.Exited) -> None:
         member = self.members.get(exited.agent)
         if exited.code or not (member and member.finished):
             self._fail(failures.process_ended(exited))
@@ -314,7 +285,7 @@ class Session:
 
     def _remove(self, agent: int, reason: str) -> None:
         self.members.remove(agent, self._now)
-        self._out.append(Log(f"{reason}; it may come back"))
+        self._log(f"{reason}; it may come back")
 
     def _mention_late(self) -> None:
         members = self.members
@@ -323,16 +294,16 @@ class Session:
         where = f", round {members.round_reached(late or members)}" if running else ""
         notice = self.notices.look(late, where, self._now)
         if notice:
-            self._out.append(Log(notice))
+            self._log(notice)
 
-    def _pulse(self) -> Control:
+    def _pulse(self) -> messages.Control:
         """The sign of life of this phase."""
         if self.phase is Phase.RUNNING:
             return self.grants.grant
         if self.phase is Phase.TALLYING:
-            return Tally()
+            return messages.Tally()
         preparing = self.phase is Phase.PREPARING
-        return Waiting(self.members.not_ready if preparing else self.members.missing)
+        return messages.Waiting(self.members.not_ready if preparing else self.members.missing)
 
     # --- the end ----------------------------------------------------------------------------------
 
@@ -341,12 +312,12 @@ class Session:
         if self.failure is None:
             self.failure, self.ended = failure, self._now
             self._stop_deadline = self._now + GRACE_SECONDS
-            self._send_all(Stop(failure.reason))
+            self._send_all(messages.Stop(failure.reason))
         playing = self.phase in (Phase.RUNNING, Phase.STOPPING)
         self.phase = Phase.STOPPING
         if failure.agent is not None and failure.agent in self.members:
             gone = self.members[failure.agent]
-            gone.finished = gone.finished or Finished(gone.round, b"")
+            gone.finished = gone.finished or messages.Finished(gone.round, b"")
         if not playing or self.members.all_finished:
             self._conclude()
 
@@ -359,29 +330,36 @@ class Session:
             if self.failure.add_round:
                 self.failure.reason += f" in round {reached}"
 
-    def _send_all(self, message: Control) -> None:
-        self._out += [Send(member.connection, message) for member in self.members.values()]
+    def _send_all(self, message: messages.Control) -> None:
+        for member in self.members.values():
+            self._send(member.connection, message)
+
+    def _send(self, connection: bytes, message: messages.Control) -> None:
+        self._out.append(events.Send(connection, message))
+
+    def _log(self, text: str) -> None:
+        self._out.append(events.Log(text))
 
 
-TABLE: dict[tuple[Phase, type[FromAgent]], Callable[[Session, int, Any], None]] = {
-    (Phase.GATHERING, Status): Session._ignore,
-    (Phase.GATHERING, Failed): Session._failed,
-    (Phase.PREPARING, Status): Session._ignore,
-    (Phase.PREPARING, Spent): Session._spent,
-    (Phase.PREPARING, Ready): Session._ready,
-    (Phase.PREPARING, Failed): Session._failed,
-    (Phase.RUNNING, Status): Session._status,
-    (Phase.RUNNING, Spent): Session._spent,
-    (Phase.RUNNING, Report): Session._report,
-    (Phase.RUNNING, Finished): Session._finished,
-    (Phase.RUNNING, Failed): Session._failed,
-    (Phase.TALLYING, Status): Session._ignore,
-    (Phase.TALLYING, Report): Session._tallied,
-    (Phase.TALLYING, Failed): Session._failed,
-    (Phase.STOPPING, Ready): Session._ignore,
-    (Phase.STOPPING, Status): Session._status,
-    (Phase.STOPPING, Spent): Session._spent,
-    (Phase.STOPPING, Report): Session._report,
-    (Phase.STOPPING, Finished): Session._finished,
-    (Phase.STOPPING, Failed): Session._failed,
+TABLE: dict[tuple[Phase, type[messages.FromAgent]], Callable[[Session, int, Any], None]] = {
+    (Phase.GATHERING, messages.Status): Session._ignore,
+    (Phase.GATHERING, messages.Failed): Session._failed,
+    (Phase.PREPARING, messages.Status): Session._ignore,
+    (Phase.PREPARING, messages.Spent): Session._spent,
+    (Phase.PREPARING, messages.Ready): Session._ready,
+    (Phase.PREPARING, messages.Failed): Session._failed,
+    (Phase.RUNNING, messages.Status): Session._status,
+    (Phase.RUNNING, messages.Spent): Session._spent,
+    (Phase.RUNNING, messages.Report): Session._report,
+    (Phase.RUNNING, messages.Finished): Session._finished,
+    (Phase.RUNNING, messages.Failed): Session._failed,
+    (Phase.TALLYING, messages.Status): Session._ignore,
+    (Phase.TALLYING, messages.Report): Session._tallied,
+    (Phase.TALLYING, messages.Failed): Session._failed,
+    (Phase.STOPPING, messages.Ready): Session._ignore,
+    (Phase.STOPPING, messages.Status): Session._status,
+    (Phase.STOPPING, messages.Spent): Session._spent,
+    (Phase.STOPPING, messages.Report): Session._report,
+    (Phase.STOPPING, messages.Finished): Session._finished,
+    (Phase.STOPPING, messages.Failed): Session._failed,
 }

@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 from functools import cache
 from itertools import chain, repeat, zip_longest
 from pathlib import Path
-from types import TracebackType
 from typing import TypeAlias
 
 from cpgt.coordinator.connections import Connection
@@ -174,12 +173,7 @@ class TrafficLog:
         self._file.write("round,sender,receiver,payload,message,zmtp,tcp\n")
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         """Write what is known of windows that not all agents have reported."""
         for first in sorted(self._pending):
             self._write(self._pending[first])

@@ -19,12 +19,7 @@
 """
 
 from cpgt.agent.objectives import Objective
-from cpgt.configuration.loading import (
-    NetworkError,
-    load_network,
-    parse_network,
-    shipped_networks,
-)
+from cpgt.configuration.loading import NetworkError, load_network, parse_network, shipped_networks
 from cpgt.configuration.network import Network
 from cpgt.runs.in_process import Result, run
 

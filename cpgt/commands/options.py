@@ -36,12 +36,10 @@ quiet = click.option("--quiet", is_flag=True, help="No progress, no tables.")
 class _Finite(click.FloatRange):
     """A range without infinity and NaN."""
 
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> float:
-        number = float(super().convert(value, param, ctx))
+    def convert(self, value: Any, *context: Any) -> float:
+        number = float(super().convert(value, *context))
         if not math.isfinite(number):
-            self.fail(f"{value} is not a finite number.", param, ctx)
+            self.fail(f"{value} is not a finite number.", *context)
         return number
 
 
@@ -49,7 +47,7 @@ POSITIVE = _Finite(min=0, min_open=True)
 NOT_NEGATIVE = _Finite(min=0)
 
 
-def load(network: str, overrides: tuple[str, ...], rounds: int | None) -> Network:
+def load(network: str, overrides: tuple[str, ...] = (), rounds: int | None = None) -> Network:
     from cpgt.configuration.loading import load_network
 
     return load_network(network, _all_overrides(overrides, rounds))
@@ -94,18 +92,16 @@ def new_folder(out: Path | None, name: str) -> Path:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         if any(folder.iterdir()):
-            raise click.ClickException(
-                f"{folder} is not empty: choose another --out, nothing is overwritten"
-            )
+            reason = f"{folder} is not empty: choose another --out, nothing is overwritten"
+            raise click.ClickException(reason)
     except OSError as error:
         raise click.ClickException(f"cannot write into {folder}: {error.strerror}") from None
     return folder
 
 
-def check_new(paths: Iterable[Path]) -> None:
+def check_new(paths: Iterable[Path], option: str = "--out") -> None:
     """Fail if one of the files exists. Other files in the same folder are no obstacle."""
     for path in paths:
         if path.exists():
-            raise click.ClickException(
-                f"{path} exists already: choose another --out, nothing is overwritten"
-            )
+            reason = f"{path} exists already: choose another {option}, nothing is overwritten"
+            raise click.ClickException(reason)

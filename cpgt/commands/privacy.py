@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 import click
 
 from cpgt.commands import options
-
-if TYPE_CHECKING:
-    from cpgt.agent.privacy.budget import Adjacency
 
 _delta = click.option(
     "--delta", type=options.POSITIVE,
@@ -42,9 +39,8 @@ _smoothness = click.option(
               help="Write the network file with the chosen noise.")  # fmt: skip
 @options.out
 def plan(
-    network: str, epsilon: float | None, delta: float | None, adjacency: Adjacency | None,
-    smoothness: float | None, rounds: int | None, overrides: tuple[str, ...], write: Path | None,
-    out: Path | None,
+    network: str, epsilon: float | None, rounds: int | None, overrides: tuple[str, ...],
+    write: Path | None, out: Path | None, **given: Any,
 ) -> None:  # fmt: skip
     """Predict a run of NETWORK: convergence, epsilon, accuracy, rounds, bytes.
 
@@ -64,12 +60,10 @@ def plan(
     options.own_code(network, model)
     if write and not write.absolute().parent.is_dir():
         raise click.ClickException(f"{write}: there is no such folder")
-    if write and write.exists():
-        raise click.ClickException(
-            f"{write} exists: choose another --write, nothing is overwritten"
-        )
+    if write:
+        options.check_new([write], "--write")
     folder = options.new_folder(out, model.name) if out else None
-    claims = adjacency_claims(model, delta, adjacency, smoothness)
+    claims = adjacency_claims(model, **given)
     found, planned = make_plan(model, build_objectives(model, {}), claims, epsilon)
     show_plan(found, Console())
     if write:
@@ -98,9 +92,8 @@ def plan(
 @options.change
 @options.out
 def audit(
-    network: str, delta: float | None, adjacency: Adjacency | None, smoothness: float | None,
-    target: int | None, rounds: int, trials: int | None, confidence: float, seed: int,
-    overrides: tuple[str, ...], out: Path | None,
+    network: str, target: int | None, rounds: int, trials: int | None, confidence: float, seed: int,
+    overrides: tuple[str, ...], out: Path | None, **given: Any,
 ) -> None:  # fmt: skip
     """Attack NETWORK as an eavesdropper: what do its bytes reveal of one agent's problem?
 
@@ -117,7 +110,7 @@ def audit(
     model = options.load(network, overrides, rounds)
     options.own_code(network, model)
     folder = options.new_folder(out, model.name) if out else None
-    claims = adjacency_claims(model, delta, adjacency, smoothness)
+    claims = adjacency_claims(model, **given)
     settings = AuditSettings(trials, seed, confidence, target)
     found = run_audit(model, build_objectives(model, {}), claims, settings)
     show_audit(found, Console())

@@ -44,12 +44,9 @@ def run(
 
     from cpgt.runs.completion import complete_run
 
-    sys.exit(
-        complete_run(
-            model, folder, experiment, Console(quiet=quiet),
-            code=code, search=search, comparing=compare,
-        )
-    )  # fmt: skip
+    console = Console(quiet=quiet)
+    options_of_run = {"code": code, "search": search, "comparing": compare}
+    sys.exit(complete_run(model, folder, experiment, console, **options_of_run))
 
 
 @click.command()
@@ -210,7 +207,7 @@ def data(network: str, out: Path, overrides: tuple[str, ...]) -> None:
     from cpgt.configuration.data import write_data
     from cpgt.configuration.loading import NetworkError
 
-    model = options.load(network, overrides, None)
+    model = options.load(network, overrides)
     if model.synthetic is None:
         raise NetworkError(
             f"{network}: synthetic: is missing; this network's agents bring their own data"

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from cpgt.configuration.kinds import TAG, Kinds
-from cpgt.configuration.schema import GRAPH, WEIGHTING, PublicNetwork
+from cpgt.configuration.schema import PUBLIC_FAMILIES, PublicNetwork
 
 if TYPE_CHECKING:
     from cpgt.configuration.network import Network
@@ -27,10 +27,8 @@ class NetworkError(ValueError):
 
 
 def shipped_networks() -> list[str]:
-    names = (entry.name for entry in resources.files("cpgt").joinpath("networks").iterdir())
-    return sorted(
-        [*ALIASES, *(name.removesuffix(".toml") for name in names if name.endswith(".toml"))]
-    )
+    files = (Path(file.name) for file in resources.files("cpgt").joinpath("networks").iterdir())
+    return sorted([*ALIASES, *(file.stem for file in files if file.suffix == ".toml")])
 
 
 def load_network(source: str, overrides: Sequence[str] = ()) -> Network:
@@ -114,16 +112,13 @@ def _drop_options_of_other_kinds(section: str, table: dict[str, Any]) -> None:
 
 
 def _family(section: str) -> Kinds[Any] | None:
-    if section == "graph":
-        return GRAPH
-    if section == "weights":
-        return WEIGHTING
+    if section in PUBLIC_FAMILIES:
+        return PUBLIC_FAMILIES[section]
     try:
         from cpgt.configuration.network import FAMILIES  # loads agent code, for its kinds alone
     except ModuleNotFoundError as error:
-        raise NetworkError(
-            f"--set {section}.kind: needs agent code ({error}); change the file instead"
-        ) from None
+        reason = f"needs agent code ({error}); change the file instead"
+        raise NetworkError(f"--set {section}.kind: {reason}") from None
     return FAMILIES.get(section)
 
 

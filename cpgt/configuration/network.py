@@ -11,8 +11,7 @@ from cpgt.agent.compressors import COMPRESSORS
 from cpgt.agent.objectives import OBJECTIVES, is_code
 from cpgt.configuration.kinds import Kinds, KindSection
 from cpgt.configuration.schema import (
-    GRAPH,
-    WEIGHTING,
+    PUBLIC_FAMILIES,
     AlgorithmSection,
     PublicNetwork,
     SyntheticSection,
@@ -29,9 +28,8 @@ OBJECTIVE = Kinds(KindSection, OBJECTIVES, given=("data",), is_code=is_code)
 SYNTHETIC = Kinds(SyntheticSection, GENERATORS, given=("draw",))
 
 FAMILIES: dict[str, Kinds[Any]] = {
+    **PUBLIC_FAMILIES,
     "algorithm": ALGORITHM,
-    "graph": GRAPH,
-    "weights": WEIGHTING,
     "compressor": COMPRESSOR,
     "objective": OBJECTIVE,
     "synthetic": SYNTHETIC,

@@ -143,6 +143,7 @@ class StopSection(Section):
 
 GRAPH = Kinds(KindSection, GRAPHS)
 WEIGHTING = Kinds(WeightsSection, WEIGHTS, given=("graph",))
+PUBLIC_FAMILIES: dict[str, Kinds[Any]] = {"graph": GRAPH, "weights": WEIGHTING}
 
 
 class PublicNetwork(Section):

@@ -12,7 +12,6 @@ All states are visible here. For experiments; NOT PRIVATE.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -36,15 +35,21 @@ class Trials(NamedTuple):
     noise: Floats  # (trials, d): the sum of eta_y over agents and rounds, which moves the limit
 
 
-@dataclass
 class _Agent:
     """One agent in all trials."""
 
-    part: Part
-    randomness: Randomness
-    senders: list[int]  # positions of the agent itself and of its neighbours
-    mixing: Floats
-    state: Any
+    def __init__(
+        self, part: Part, start: str, randomness: Randomness, shape: tuple[int, int]
+    ) -> None:
+        self.randomness = randomness
+        self.algorithm, self.objective = part.algorithm, part.objective
+        weights = part.weights
+        peers = [peer for peer in sorted(weights) if peer != part.agent]
+        self.senders = [agent - 1 for agent in (part.agent, *peers)]  # positions, its own first
+        own_weight = weights[part.agent]
+        self.mixing = self.algorithm.mixing(own_weight, [weights[peer] for peer in peers])
+        x = start_point(start, randomness, shape)
+        self.state: Any = self.algorithm.start(self.objective, x)
 
 
 class _Each:
@@ -101,12 +106,10 @@ class Batch:
         shape = (trials, objectives[0].dimension)
         self.round = 0
         self.noise = np.zeros(shape)
-        self._agents = [
-            _agent(
-                part, network.start, _TrialRandomness(seeded_secret(seed, part.agent), first), shape
-            )
-            for part in parts_of(network, [_Each(objective) for objective in objectives])
-        ]
+        self._agents = []
+        for part in parts_of(network, [_Each(objective) for objective in objectives]):
+            randomness = _TrialRandomness(seeded_secret(seed, part.agent), first)
+            self._agents.append(_Agent(part, network.start, randomness, shape))
 
     @property
     def x(self) -> Floats:
@@ -122,12 +125,8 @@ class Batch:
     def drift(self) -> float:
         """The relative difference of sum_i y_i and sum_i grad f_i(x_i) + all noise on y, which
         are equal in exact arithmetic."""
-        values = [agent.state.values for agent in self._agents]
-        y = sum(value[..., Y, :] for value in values)
-        gradients = [
-            agent.part.objective.gradient(value[..., X, :])
-            for agent, value in zip(self._agents, values, strict=True)
-        ]
+        y = sum(agent.state.values[..., Y, :] for agent in self._agents)
+        gradients = [a.objective.gradient(a.state.values[..., X, :]) for a in self._agents]
         expected = sum(gradients) + self.noise
         return float(np.abs(y - expected).max() / np.abs(expected).max())
 
@@ -138,26 +137,15 @@ class Batch:
 
     def _step(self) -> None:
         sent = [
-            agent.part.algorithm.outgoing(agent.state, self.round, agent.randomness)
+            agent.algorithm.outgoing(agent.state, self.round, agent.randomness)
             for agent in self._agents
         ]
         messages = np.stack([outgoing.message.dense() for outgoing in sent])
         for agent, outgoing in zip(self._agents, sent, strict=True):
-            algorithm, objective = agent.part.algorithm, agent.part.objective
-            if algorithm.channels > Y:
-                self.noise += algorithm.eta_y(agent.state, outgoing)
-            stack = Dense(messages[agent.senders])
-            agent.state = algorithm.absorb(
-                agent.state, outgoing, objective, [(agent.mixing, stack)]
-            )
-
-
-def _agent(part: Part, start: str, randomness: Randomness, shape: tuple[int, int]) -> _Agent:
-    weights, algorithm = part.weights, part.algorithm
-    peers = [peer for peer in sorted(weights) if peer != part.agent]
-    mixing = algorithm.mixing(weights[part.agent], [weights[peer] for peer in peers])
-    state = algorithm.start(part.objective, start_point(start, randomness, shape))
-    return _Agent(part, randomness, [agent - 1 for agent in (part.agent, *peers)], mixing, state)
+            if agent.algorithm.channels > Y:
+                self.noise += agent.algorithm.eta_y(agent.state, outgoing)
+            received = [(agent.mixing, Dense(messages[agent.senders]))]
+            agent.state = agent.algorithm.absorb(agent.state, outgoing, agent.objective, received)
 
 
 def run_trials(

@@ -36,7 +36,7 @@ def coordinate_here(
     not_private = experiment.reasons(network)
     out.mkdir(parents=True, exist_ok=True)
     traffic_log = TrafficLog(out / "bytes.csv", network.neighbours, curve=address.ring is not None)
-    with Display(console, console.quiet) as display:
+    with Display(console) as display:
 
         def listening(endpoint: str, supervisor: Supervisor) -> None:
             (out / "network.toml").write_text(network.to_toml(), encoding="utf-8")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from types import TracebackType
+from typing import Any
 
 from rich.console import Console
 from rich.filesize import decimal
@@ -16,8 +16,8 @@ PLAIN_SECONDS = 5.0
 
 
 class Display:
-    def __init__(self, console: Console, quiet: bool) -> None:
-        self._console, self._quiet = console, quiet
+    def __init__(self, console: Console) -> None:
+        self._console = console
         self._last_plain = time.monotonic()
         self._progress = Progress(
             TextColumn("round {task.completed:,} of {task.total:,}"),
@@ -29,7 +29,7 @@ class Display:
             TextColumn("{task.fields[waiting]}"),
             console=console,
             refresh_per_second=4,
-            disable=quiet or not console.is_terminal,
+            disable=console.quiet or not console.is_terminal,
         )
         self._task = self._progress.add_task(
             "run", total=1, speed="-", bytes="0 bytes", residual="-", epsilon="", waiting=""
@@ -39,20 +39,14 @@ class Display:
         self._progress.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         self._progress.stop()
 
     def note(self, text: str) -> None:
-        if not self._quiet:
-            self._console.print(text, highlight=False, markup=False)
+        self._console.print(text, highlight=False, markup=False)
 
     def update(self, session: Session, traffic_log: TrafficLog) -> None:
-        if self._quiet or session.started is None:
+        if self._console.quiet or session.started is None:
             return
         now = time.monotonic()
         elapsed = (session.ended or now) - session.started
@@ -62,16 +56,9 @@ class Display:
         sent = decimal(traffic_log.total("zmtp"))
         residual = "-" if change is None else f"{change:.2e}"
         epsilon = _highest_epsilon(session)
-        self._progress.update(
-            self._task,
-            completed=completed,
-            total=rounds,
-            speed=speed,
-            bytes=sent,
-            residual=residual,
-            epsilon=epsilon,
-            waiting=session.notices.text,
-        )
+        fields: dict[str, Any] = {"speed": speed, "bytes": sent, "residual": residual}
+        fields |= {"epsilon": epsilon, "waiting": session.notices.text}
+        self._progress.update(self._task, completed=completed, total=rounds, **fields)
         if not self._console.is_terminal and now - self._last_plain > PLAIN_SECONDS:
             self._last_plain = now
             text = (

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from cpgt.configuration.schema import PublicNetwork
+from cpgt.process.wait_notices import name_agents
 from cpgt.wire.messages import OBSERVED, SEEDED
 
 # reasons that agents report of themselves
@@ -26,14 +27,11 @@ class Experiment:
         if self.seed is not None:
             found.append(f"seed {self.seed} was given: anyone who knows it can take the noise off")
         if self.observe:
-            found.append(
-                "states are observed: every agent writes its private x, y and noise to a file"
-            )
+            writes = "every agent writes its private x, y and noise to a file"
+            found.append(f"states are observed: {writes}")
         if not network.noisy:
-            found.append(
-                f"some messages carry no noise (algorithm {network.algorithm.kind!r}: "
-                "noise.s_x or noise.s_y is 0)"
-            )
+            why = f"algorithm {network.algorithm.kind!r}: noise.s_x or noise.s_y is 0"
+            found.append(f"some messages carry no noise ({why})")
         return found
 
     def reported(self, agents: Mapping[int, Sequence[str]]) -> list[str]:
@@ -41,10 +39,9 @@ class Experiment:
         known = [SEEDED] * (self.seed is not None) + [OBSERVED] * self.observe
         found = []
         for reason in (reason for reason in AGENT_REASONS if reason not in known):
-            named = [str(agent) for agent, reasons in sorted(agents.items()) if reason in reasons]
+            named = [agent for agent, reasons in sorted(agents.items()) if reason in reasons]
             if named:
-                plural = "s" * (len(named) > 1)
-                found.append(f"agent{plural} {', '.join(named)} {AGENT_REASONS[reason]}")
+                found.append(f"{name_agents(named)} {AGENT_REASONS[reason]}")
         return found
 
     def flags(self) -> list[str]:

@@ -20,6 +20,7 @@ from cpgt.agent.privacy.randomness import Randomness, fresh_secret, seeded_secre
 from cpgt.configuration.data import build_objectives
 from cpgt.configuration.loading import load_network
 from cpgt.configuration.network import Network
+from cpgt.coordinator.failures import different_dimensions
 from cpgt.process.timing import WINDOWS_GRANTED
 from cpgt.runs.rounds import Part, parts_of, play_round
 from cpgt.wire.arrays import Floats
@@ -111,13 +112,9 @@ def _bytes_by_layer(
 def _check(network: Network, objectives: Sequence[Objective]) -> None:
     if len(objectives) != len(network.agents):
         raise InputError(f"{len(objectives)} objectives for {len(network.agents)} agents")
-    dimensions = [objective.dimension for objective in objectives]
-    if len(set(dimensions)) > 1:
-        other = next(i for i, d in enumerate(dimensions) if d != dimensions[0])
-        raise InputError(
-            f"the agents disagree on the dimension: agent 1 has d = {dimensions[0]}, "
-            f"agent {other + 1} has d = {dimensions[other]}"
-        )
+    failure = different_dimensions({k: each.dimension for k, each in enumerate(objectives, 1)})
+    if failure:
+        raise InputError(failure.reason)
 
 
 def _participants(

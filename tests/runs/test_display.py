@@ -34,9 +34,9 @@ def test_a_plain_line_without_a_terminal(
         run.receives(agent, report(0, 10, change=0.5))
     times = iter([run.now, *(run.now + seconds for seconds in (2.0, 5.0, 5.5, 6.0))])
     monkeypatch.setattr("cpgt.runs.display.time", SimpleNamespace(monotonic=lambda: next(times)))
-    console = Console(file=io.StringIO(), width=200)
+    console = Console(file=io.StringIO(), width=200, quiet=quiet)
     log = TrafficLog(tmp_path / "bytes.csv", {1: (), 2: (), 3: ()})
-    with Display(console, quiet) as shown:
+    with Display(console) as shown:
         for _ in range(1 if quiet else 4):
             shown.update(run.session, log)
     assert isinstance(console.file, io.StringIO)
