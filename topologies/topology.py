@@ -11,11 +11,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from cpgt.process.exit_codes import BAD_INPUT
+
 TOLERANCE = 1e-9  # of row and column sums: allows for rounding only
 
 
 class TopologyError(ValueError):
     """An invalid graph or weight matrix."""
+
+    exit_code = BAD_INPUT
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 import click
 
 from cpgt.process.exit_codes import BAD_INPUT, INTERRUPTED
+from cpgt.wire.errors import WireError
 
 # modules that are not installed by default -> the extra of pyproject.toml that installs them
 EXTRAS = {"matplotlib": "figures", "networkx": "graphs", "scipy": "theory", "yaml": "kubernetes"}
@@ -26,7 +27,7 @@ COMMANDS = {
 
 
 class _Group(click.Group):
-    """Reports errors that a user can correct as one line and an exit code."""
+    """Reports errors that have an `exit_code` as one line: a user can correct their cause."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
         return sorted(COMMANDS)
@@ -51,8 +52,7 @@ class _Group(click.Group):
             command = f"cpgt {ctx.invoked_subcommand}"
             _fail(f"{command} needs {module}: pip install 'cpgt[{EXTRAS[module]}]'", BAD_INPUT)
         except Exception as error:
-            expected = BAD_INPUT if isinstance(error, _expected()) else None
-            code = getattr(error, "exit_code", None) or expected
+            code = getattr(error, "exit_code", BAD_INPUT if isinstance(error, WireError) else None)
             if code is None:
                 raise
             _fail(str(error), code)
@@ -61,19 +61,6 @@ class _Group(click.Group):
 def _fail(message: str, code: int) -> NoReturn:
     click.echo("\n".join(f"Error: {line}" for line in message.splitlines()), err=True)
     sys.exit(code)
-
-
-def _expected() -> tuple[type[Exception], ...]:
-    """Errors without an exit code. Their modules are not imported for this: if one is not loaded,
-    the error is of another kind."""
-    named = (
-        ("cpgt.configuration.loading", "NetworkError"),
-        ("cpgt.topologies", "TopologyError"),
-        ("cpgt.wire.errors", "WireError"),
-    )
-    return tuple(
-        getattr(sys.modules[module], name) for module, name in named if module in sys.modules
-    )
 
 
 @click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"]})

@@ -6,13 +6,18 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import click
 
 from cpgt.commands import options
+
+if TYPE_CHECKING:
+    from cpgt.agent.agreement import Agreement
+    from cpgt.agent.privacy.budget import Claims
+    from cpgt.wire.keys import KeyRing
 
 
 @click.command()
@@ -45,8 +50,7 @@ def run(
     from cpgt.runs.completion import complete_run
 
     console = Console(quiet=quiet)
-    options_of_run = {"code": code, "search": search, "comparing": compare}
-    sys.exit(complete_run(model, folder, experiment, console, **options_of_run))
+    sys.exit(complete_run(model, folder, experiment, console, code, twin=compare))
 
 
 @click.command()
@@ -81,13 +85,11 @@ def coordinator(
 
     starts_agents = launch or commands is not None
     if not starts_agents and (seed is not None or observe):
-        raise click.UsageError(
-            "--seed and --observe are for agents: give them to each agent, or use --launch"
-        )
+        reason = "--seed and --observe are for agents: give them to each agent, or use --launch"
+        raise click.UsageError(reason)
     if starts_agents and key:
-        raise click.UsageError(
-            "--launch keeps all on this machine, where no keys are needed: leave out --key"
-        )
+        reason = "--launch keeps all on this machine, where no keys are needed: leave out --key"
+        raise click.UsageError(reason)
     model = options.load_public(network, overrides, rounds)
     address = ListenAddress(bind, ring_of(model, None, key) if key else None, plain)
     folder = out or options.new_folder(out, model.name)
@@ -154,47 +156,52 @@ def agent(
     from cpgt.agent.settings import AgentSettings, ConnectSettings
     from cpgt.process.signals import raise_interrupts
 
-    if network is None and key:
-        raise click.UsageError("--key needs --network, which lists the public keys")
-    if network is None and claims["epsilon"] is not None:
-        raise click.UsageError(
-            "--epsilon needs --network: the coordinator must not choose what the budget is spent on"
-        )
-    agreement, ring, own = None, None, Claims(**claims)
-    if network is not None:
-        # Loads pydantic and the whole schema, which an agent needs for this alone.
-        from cpgt.deployment.agreements import agreement_of, owners_claims
-        from cpgt.deployment.keyring import ring_of
+    def notify(text: str) -> None:
+        click.echo(f"agent {number}: {text}", err=True)
 
-        model = options.load(network, (), None)
-        agreement, own = agreement_of(model, number), owners_claims(model, number, own)
-        ring = ring_of(model, number, key) if key else None
-    notify, folder = _notifier(number), out or _own_folder(number)
+    agreement, ring, own = _read_own_copy(network, number, key, Claims(**claims))
+    folder = out or _own_folder(number)
     if seed is not None:
         notify("NOT PRIVATE: a seed was given; anyone who knows it can take the noise off")
     if observe:
         notify("NOT PRIVATE: states are observed; x, y and noise are written to a file")
     if objective:
         options.append_to_path(code_folder)
+    secret = new_secret(folder) if seed is None else seeded_secret(seed, number)
+    settings = AgentSettings(
+        agent=number,
+        connect=ConnectSettings(coordinator, bind, advertise, ring, plain, patience),
+        randomness=Randomness(secret),
+        data=data,
+        agreement=agreement,
+        trusted_code=objective,
+        observe=folder if observe else None,
+        folder=folder,
+        claims=own,
+        seeded=seed is not None,
+    )
     with raise_interrupts() as check_interrupts:
-        run_agent(
-            AgentSettings(
-                agent=number,
-                connect=ConnectSettings(coordinator, bind, advertise, ring, plain, patience),
-                randomness=Randomness(
-                    new_secret(folder) if seed is None else seeded_secret(seed, number)
-                ),
-                data=data,
-                agreement=agreement,
-                trusted_code=objective,
-                observe=folder if observe else None,
-                folder=folder,
-                claims=own,
-                seeded=seed is not None,
-            ),
-            notify,
-            check_interrupts,
-        )
+        run_agent(settings, notify, check_interrupts)
+
+
+def _read_own_copy(
+    network: str | None, number: int, key: Path | None, claims: Claims
+) -> tuple[Agreement | None, KeyRing | None, Claims]:
+    """What the owner's copy of the network file, if there is one, prescribes for this agent."""
+    if network is None and key:
+        raise click.UsageError("--key needs --network, which lists the public keys")
+    if network is None and claims.epsilon is not None:
+        reason = "the coordinator must not choose what the budget is spent on"
+        raise click.UsageError(f"--epsilon needs --network: {reason}")
+    if network is None:
+        return None, None, claims
+    # Loads pydantic and the whole schema, which an agent needs for this alone.
+    from cpgt.deployment.agreements import agreement_of, owners_claims
+    from cpgt.deployment.keyring import ring_of
+
+    model = options.load(network)
+    ring = ring_of(model, number, key) if key else None
+    return agreement_of(model, number), ring, owners_claims(model, number, claims)
 
 
 @click.command()
@@ -209,9 +216,8 @@ def data(network: str, out: Path, overrides: tuple[str, ...]) -> None:
 
     model = options.load(network, overrides)
     if model.synthetic is None:
-        raise NetworkError(
-            f"{network}: synthetic: is missing; this network's agents bring their own data"
-        )
+        reason = "this network's agents bring their own data"
+        raise NetworkError(f"{network}: synthetic: is missing; {reason}")
     options.check_new(out / str(number) / "data.npz" for number in model.agents)
     for number, path in write_data(model, out).items():
         click.echo(f"agent {number}: {path}")
@@ -220,10 +226,3 @@ def data(network: str, out: Path, overrides: tuple[str, ...]) -> None:
 def _own_folder(number: int) -> Path:
     """A new folder for every run: a secret must never be used twice."""
     return Path("runs") / f"agent-{number}-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}"
-
-
-def _notifier(number: int) -> Callable[[str], None]:
-    def notify(text: str) -> None:
-        click.echo(f"agent {number}: {text}", err=True)
-
-    return notify

@@ -14,6 +14,7 @@ from pydantic_core import ErrorDetails
 
 from cpgt.configuration.kinds import TAG, Kinds
 from cpgt.configuration.schema import PUBLIC_FAMILIES, PublicNetwork
+from cpgt.process.exit_codes import BAD_INPUT
 
 if TYPE_CHECKING:
     from cpgt.configuration.network import Network
@@ -24,6 +25,8 @@ AnyNetwork = TypeVar("AnyNetwork", bound=PublicNetwork)
 
 class NetworkError(ValueError):
     """A network file that cannot be used; one line for each mistake."""
+
+    exit_code = BAD_INPUT
 
 
 def shipped_networks() -> list[str]:

@@ -27,31 +27,24 @@ TWIN_ROUNDS = 500  # enough to measure what an uncompressed round costs
 
 
 def complete_run(
-    network: Network,
-    out: Path,
-    experiment: Experiment,
-    console: Console,
-    *,
-    code: int,
-    search: Path,
-    comparing: bool,
+    network: Network, out: Path, experiment: Experiment, console: Console, code: int, *, twin: bool
 ) -> int:
-    """Complete and print the summary, once the coordinator has ended with `code`. The exit code."""
+    """Complete and print the summary, once the coordinator has ended with `code`. The exit code.
+
+    With `twin`, an uncompressed network is measured, too, if this one compresses."""
     summary = complete_summary(network, out, experiment)
     if code < 0:
         killer = signal.Signals(-code).name
-        raise RunError(
-            f"the coordinator was killed by {killer}; what it had written is in {out}", 1
-        )
+        left = f"what it had written is in {out}"
+        raise RunError(f"the coordinator was killed by {killer}; {left}", 1)
     if summary is None:
         return code  # the coordinator has reported the reason
-    compressed = (
-        network.compressor.kind != "identity" or ALGORITHMS[network.algorithm.kind].quantizes
-    )
-    if code == 0 and comparing and compressed and len(network.agents) > 1:
-        twin = _measure_twin(network, summary.dimension, out / "uncompressed", search)
-        if twin:
-            summary = replace(summary, uncompressed=compare(summary, twin))
+    quantizes = ALGORITHMS[network.algorithm.kind].quantizes
+    compressed = network.compressor.kind != "identity" or quantizes
+    if code == 0 and twin and compressed and len(network.agents) > 1:
+        measured = _measure_twin(network, summary.dimension, out / "uncompressed")
+        if measured:
+            summary = replace(summary, uncompressed=compare(summary, measured))
     write_summary(summary, out)
     print_summary(summary, out, console)
     return code
@@ -80,9 +73,7 @@ def _observed(network: Network, out: Path) -> Distances | None:
         return None  # no unique optimum to measure from
 
 
-def _measure_twin(
-    network: Network, dimension: int | None, out: Path, search: Path
-) -> Summary | None:
+def _measure_twin(network: Network, dimension: int | None, out: Path) -> Summary | None:
     """Run a network that sends as many vectors uncompressed, over real sockets. Its objectives are
     zero and its noise is independent, so it touches no data and spends no privacy."""
     alone = network.algorithm_of(1).channels == 1
@@ -102,6 +93,5 @@ def _measure_twin(
         }
     )
     out.mkdir()
-    if run_coordinator(twin, out, Experiment(), quiet=True, search=search):
-        return None
-    return read_summary(out)
+    failed = run_coordinator(twin, out, Experiment(), quiet=True)
+    return None if failed else read_summary(out)

@@ -50,7 +50,7 @@ def coordinate_here(
                 supervisor.start(with_endpoint(commands, endpoint), logs)
 
         # agents that were started here arrive as expected: nothing to report
-        notify = display.note if commands is None else _ignore
+        notify = display.note if commands is None else lambda _text: None
         hooks = Hooks(notify, display.update, listening, EpsilonLog(out / "epsilon.csv").record)
         try:
             session = coordinate(settings, address, traffic_log, hooks)
@@ -60,9 +60,8 @@ def coordinate_here(
     from cpgt.results.printing import print_summary
     from cpgt.results.summary import summarise, write_summary
 
-    not_private += experiment.reported(
-        {agent: member.not_private for agent, member in session.members.items()}
-    )
+    reported = {agent: member.not_private for agent, member in session.members.items()}
+    not_private += experiment.reported(reported)
     summary = summarise(network, session, traffic_log, not_private)
     write_summary(summary, out)
     if session.failure:
@@ -82,7 +81,3 @@ def _settings(network: PublicNetwork, wait: float, *, supervised: bool) -> Sessi
         stop_change=network.stop.change,
         supervised=supervised,
     )
-
-
-def _ignore(_text: str) -> None:
-    return

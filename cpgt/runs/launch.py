@@ -59,7 +59,7 @@ def _known_smoothness(network: Network, agent: int) -> list[str]:
 
 
 def run_coordinator(
-    network: Network, out: Path, experiment: Experiment, *, quiet: bool, search: Path
+    network: Network, out: Path, experiment: Experiment, *, quiet: bool, search: Path = Path()
 ) -> int:
     """Run a coordinator and its agents as processes. Returns the coordinator's exit code."""
     file = out / "network.toml"
@@ -68,12 +68,8 @@ def run_coordinator(
     command += ["--commands", "-", *experiment.flags(), *["--quiet"] * quiet]
     agents = json.dumps(agent_commands(network, out, experiment, search)).encode()
     # In its own session the coordinator does not receive the terminal's Ctrl-C; we pass it on.
-    process = subprocess.Popen(
-        command,
-        env={**_thread_limits(network), **os.environ},
-        stdin=subprocess.PIPE,
-        start_new_session=True,
-    )
+    env = {**_thread_limits(network), **os.environ}
+    process = subprocess.Popen(command, env=env, stdin=subprocess.PIPE, start_new_session=True)
 
     def pass_on(_number: int, _frame: FrameType | None) -> None:
         process.send_signal(signal.SIGINT)

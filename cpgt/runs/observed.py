@@ -32,11 +32,11 @@ class ProcessRun:
         return len(self.x) - 1
 
 
-def run_processes(network: Network, out: Path, seed: int, search: Path | None = None) -> ProcessRun:
+def run_processes(network: Network, out: Path, seed: int, search: Path = Path()) -> ProcessRun:
     """Run the network, observed, into the new folder `out`. Raises RunError if the run fails."""
     out.mkdir(parents=True)
     experiment = Experiment(seed, observe=True)
-    code = run_coordinator(network, out, experiment, quiet=True, search=search or Path.cwd())
+    code = run_coordinator(network, out, experiment, quiet=True, search=search)
     summary = read_summary(out)
     if code or summary is None:
         reason = (summary and summary.error) or f"the coordinator ended with code {code}"
