@@ -52,9 +52,7 @@ class TrafficLog:
     ) -> None:
         self.curve = curve  # whether frames are encrypted, which makes them longer
         self.resent = 0  # bytes of messages that were sent again
-        self._neighbours = {
-            agent: tuple(sorted(peers)) for agent, peers in sorted(neighbours.items())
-        }
+        self._neighbours = {a: tuple(sorted(peers)) for a, peers in sorted(neighbours.items())}
         self.edges: dict[Edge, EdgeTotal] = {
             (sender, receiver): EdgeTotal()
             for sender, peers in self._neighbours.items()
@@ -91,9 +89,8 @@ class TrafficLog:
     @property
     def unreconciled(self) -> list[Edge]:
         """Edges on which the receiver counted other message bytes than the sender."""
-        return [
-            edge for edge, total in self.edges.items() if total.bytes["message"] != total.received
-        ]
+        edges = self.edges.items()
+        return [edge for edge, total in edges if total.bytes["message"] != total.received]
 
     @property
     def uncheckable(self) -> list[Edge]:

@@ -10,16 +10,10 @@ import click
 @click.command()
 @click.argument("kind")
 @click.option("--agents", type=int, help="Number of agents.")
-@click.option(
-    "--weights", default="metropolis", show_default=True, help="metropolis, max-degree or lazy."
-)
-@click.option(
-    "--option",
-    "options",
-    multiple=True,
-    metavar="KEY=VALUE",
-    help="An option of the graph, e.g. degree=4.",
-)
+@click.option("--weights", default="metropolis", show_default=True,
+              help="metropolis, max-degree or lazy.")  # fmt: skip
+@click.option("--option", "options", multiple=True, metavar="KEY=VALUE",
+              help="An option of the graph, e.g. degree=4.")  # fmt: skip
 def topology(kind: str, agents: int | None, weights: str, options: tuple[str, ...]) -> None:
     """Show a graph, its weight matrix W and the spectrum, as text."""
     from cpgt.configuration.loading import apply_overrides

@@ -44,12 +44,10 @@ def bandwidth(
 
 @click.command()
 @click.argument("network")
-@click.option(
-    "--algorithms", default="", metavar="NAME,NAME,...", help="Algorithms to compare. [all]"
-)
-@click.option(
-    "--tune", is_flag=True, help="Choose step sizes from a grid of the same size for all."
-)
+@click.option("--algorithms", default="", metavar="NAME,NAME,...",
+              help="Algorithms to compare. [all]")  # fmt: skip
+@click.option("--tune", is_flag=True,
+              help="Choose step sizes from a grid of the same size for all.")  # fmt: skip
 @click.option("--target", type=click.FloatRange(min=0, min_open=True), default=1e-3,
               show_default=True, help="Residual to reach, relative to the first.")  # fmt: skip
 @options.rounds

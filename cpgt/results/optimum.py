@@ -20,10 +20,8 @@ def solve(objectives: Sequence[Objective], noise_sum: Floats | float = 0.0) -> F
     `noise_sum` is the sum of all eta_y."""
 
     def total(x: Floats) -> Floats:
-        gradient: Floats = (
-            np.sum([objective.gradient(x) for objective in objectives], axis=0) + noise_sum
-        )
-        return gradient
+        gradients: Floats = np.sum([each.gradient(x) for each in objectives], axis=0)
+        return gradients + noise_sum
 
     start = np.zeros(objectives[0].dimension)
     scale = float(np.linalg.norm(total(start)))
@@ -31,15 +29,13 @@ def solve(objectives: Sequence[Objective], noise_sum: Floats | float = 0.0) -> F
         return start
     for tolerance in (1e-13, 1e-10):
         try:
-            found = newton_krylov(
-                total, start, f_tol=tolerance * scale, tol_norm=np.linalg.norm, maxiter=200
-            )
+            stop = {"f_tol": tolerance * scale, "tol_norm": np.linalg.norm, "maxiter": 200}
+            found = newton_krylov(total, start, **stop)
             return np.asarray(found, dtype=np.float64)
         except (NoConvergence, ValueError):  # the second: a direction in which nothing changes
             continue
-    raise InputError(
-        "the sum of the objectives has no minimum that could be found; is it strongly convex?"
-    )
+    reason = "the sum of the objectives has no minimum that could be found; is it strongly convex?"
+    raise InputError(reason)
 
 
 def measure_distances(

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 from rich.console import Console
 
 from cpgt.configuration.schema import PublicNetwork
-from cpgt.coordinator.epsilon_log import EpsilonLog
+from cpgt.coordinator.epsilon_log import record_epsilon
 from cpgt.coordinator.errors import RunError
 from cpgt.coordinator.server import Hooks, ListenAddress, coordinate
 from cpgt.coordinator.session import SessionSettings
@@ -51,7 +52,8 @@ def coordinate_here(
 
         # agents that were started here arrive as expected: nothing to report
         notify = display.note if commands is None else lambda _text: None
-        hooks = Hooks(notify, display.update, listening, EpsilonLog(out / "epsilon.csv").record)
+        record = partial(record_epsilon, out / "epsilon.csv")
+        hooks = Hooks(notify, display.update, listening, record)
         try:
             session = coordinate(settings, address, traffic_log, hooks)
         finally:

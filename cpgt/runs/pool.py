@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+from rich.progress import Progress
 
 from cpgt.process.signals import end_on_interrupt
 from cpgt.runs.launch import THREAD_LIMITS
@@ -49,15 +49,7 @@ class _Bar(Progress):
     """A bar on a terminal; elsewhere a plain line at each tenth."""
 
     def __init__(self, what: str, total: float, console: Console) -> None:
-        columns = (
-            TextColumn("{task.description}"),
-            BarColumn(),
-            TaskProgressColumn(),
-            TimeRemainingColumn(),
-        )
-        super().__init__(
-            *columns, console=console, disable=console.quiet or not console.is_terminal
-        )
+        super().__init__(console=console, disable=console.quiet or not console.is_terminal)
         self._what, self._total, self._so_far = what, total, 0.0
         self._task = self.add_task(what, total=total)
 
