@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from itertools import product
 from typing import Any
@@ -55,13 +54,13 @@ def tune_step_sizes(
     network: Network, objectives: Sequence[Objective], target: float, seed: int
 ) -> Network:
     """With the alpha and gamma of the grid that need the fewest rounds to the target."""
-    best, fewest = None, network.rounds + 1
+    best, fewest = None, network.rounds + 1.0
     given = network.algorithm.model_dump()
     for gamma, factor in product(GAMMAS, ALPHA_FACTORS):
         step_sizes = {"alpha": network.algorithm.alpha * factor, "gamma": gamma}
         candidate = replace_sections(network, algorithm={**given, **step_sizes})
-        rounds = rounds_to(candidate, objectives, target, seed, fewest - 1)
-        if rounds is not None:
+        rounds = rounds_to(candidate, objectives, target, seed, int(fewest) - 1)
+        if rounds < fewest:
             best, fewest = candidate, rounds
     if best is None:
         raise NetworkError(
@@ -74,11 +73,10 @@ def tune_step_sizes(
 
 def rounds_to(
     network: Network, objectives: Sequence[Objective], target: float, seed: int, most: int
-) -> int | None:
-    """The number of rounds to the target; None if it is more than `most`."""
+) -> float:
+    """The number of rounds to the target; infinite if it is more than `most`."""
     limit = _limit(network, objectives, seed)
-    score = run_to_target(Batch(network, objectives, 1, seed), limit, target, most)
-    return int(score.rounds) if math.isfinite(score.rounds) else None
+    return run_to_target(Batch(network, objectives, 1, seed), limit, target, most).rounds
 
 
 def _limit(network: Network, objectives: Sequence[Objective], seed: int) -> Floats:
