@@ -45,17 +45,12 @@ class ComparisonEntry(NamedTuple):
 
 def write_comparison(entries: Sequence[ComparisonEntry], target: float, out: Path) -> None:
     points = ((e, k) for e in entries if e.run for k in _points(e))
-    write_csv(
-        out / "curves.csv",
-        ["algorithm", "round", *LAYERS, "seconds", "residual"],
-        ([e.kind, *_progress(e.run, k), float(e.residual[k])] for e, k in points),
-    )
-    step_sizes, result = ("alpha", "gamma"), ("last_residual", "epsilon", "note")
-    write_csv(
-        out / "table.csv",
-        ["algorithm", *step_sizes, "target", "rounds", *LAYERS, "seconds", *result],
-        (_row(entry, target) for entry in entries),
-    )
+    curves = ([e.kind, *_progress(e.run, k), float(e.residual[k])] for e, k in points)
+    header = ["algorithm", "round", *LAYERS, "seconds", "residual"]
+    write_csv(out / "curves.csv", header, curves)
+    given, result = ("alpha", "gamma", "target"), ("last_residual", "epsilon", "note")
+    header = ["algorithm", *given, "rounds", *LAYERS, "seconds", *result]
+    write_csv(out / "table.csv", header, (_row(entry, target) for entry in entries))
 
 
 def _points(entry: ComparisonEntry) -> list[int]:
@@ -99,10 +94,8 @@ def _abscissa(run: ProcessRun, name: str) -> Floats:
 
 def comparison_table(entries: Sequence[ComparisonEntry], target: float) -> Table:
     names = ("algorithm", "steps", "rounds", "bytes", "s", "residual", "epsilon")
-    title = (
-        f"To a residual of {target:g}, with these alpha, gamma; "
-        "residual and epsilon after all rounds"
-    )
+    at_the_end = "residual and epsilon after all rounds"
+    title = f"To a residual of {target:g}, with these alpha, gamma; {at_the_end}"
     columns = (Column(name, no_wrap=True) for name in names)
     table = Table(*columns, title=title, padding=(0, 0), collapse_padding=True)
     for entry in entries:
