@@ -17,7 +17,7 @@ from cpgt.results.formatting import format_number, make_table, write_json
 from cpgt.results.traffic import ALL_LAYERS, HEADINGS, LINK, TCP, Means
 from cpgt.studies.bandwidth.measure import Measured, RoundSizes
 
-NOTE = "Real processes on one machine; bytes through TCP and segments as counted by the kernel."
+NOTE = "Real processes on one machine; TCP as counted by the kernel; headers from its segments."
 
 
 @dataclass(frozen=True)
@@ -82,6 +82,12 @@ def _sizes(values: Means) -> list[str]:
     return [_size(values[layer]) for layer in ALL_LAYERS]
 
 
+def _size(value: float | None) -> str:
+    if value is None:
+        return "-"
+    return f"{value:.1f} B" if value < 1000 else decimal(round(value), precision=2)
+
+
 def sentences(findings: Findings) -> list[str]:
     """Whether each compressor pays; if not, from which dimension on it would."""
     found = []
@@ -126,12 +132,6 @@ def _break_even(findings: Findings) -> list[str]:
         f"there, as at d = {findings.dimension:,} "
         f"(measured at d = {dimensions}, on synthetic quadratics)"
     ]
-
-
-def _size(value: float | None) -> str:
-    if value is None:
-        return "-"
-    return f"{value:.1f} B" if value < 1000 else decimal(round(value), precision=2)
 
 
 def write_findings(findings: Findings, out: Path) -> None:
