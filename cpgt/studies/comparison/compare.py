@@ -51,8 +51,8 @@ def compare_algorithms(
     entries = []
     for kind, network in networks.items():
         with console.status(f"{kind} as processes"):
-            folder = out / "runs" / kind
-            entries.append(_run_entry(network, objectives, optimum, settings, folder))
+            epsilon = _largest_epsilon(network, objectives)
+            entries.append(_run_entry(network, optimum, epsilon, settings, out / "runs" / kind))
     write_comparison(entries, settings.target, out)
     note = f"NOT PRIVATE ({NOT_PRIVATE}). Step sizes {steps}."
     draw_comparison(entries, settings.target, note, out)
@@ -61,13 +61,8 @@ def compare_algorithms(
 
 
 def _run_entry(
-    network: Network,
-    objectives: Sequence[Objective],
-    optimum: Floats,
-    settings: StudySettings,
-    out: Path,
+    network: Network, optimum: Floats, epsilon: float | None, settings: StudySettings, out: Path
 ) -> ComparisonEntry:
-    epsilon = _largest_epsilon(network, objectives)
     try:
         run = run_processes(network, out, settings.seed, settings.search)
     except RunError as error:
