@@ -62,7 +62,7 @@ def best_extra(objectives: Sequence[Objective], around: float) -> Network:
         for alpha in np.geomspace(around * ALPHA_FACTORS[0], around * ALPHA_FACTORS[-1], tries)
     ]
     needed = [rounds_to(network, objectives, TARGET, SEED, network.rounds) for network in tried]
-    return min(zip(needed, tried, strict=True), key=lambda pair: pair[0] or sys.maxsize)[1]
+    return min(zip(needed, tried, strict=True), key=lambda pair: pair[0])[1]
 
 
 def time_run(
@@ -71,7 +71,7 @@ def time_run(
     rounds = rounds_to(network, objectives, TARGET, SEED, network.rounds)
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "run"
-        run_on_hosts(hosts, network.model_copy(update={"rounds": rounds}), Path(folder), out)
+        run_on_hosts(hosts, network.model_copy(update={"rounds": int(rounds)}), Path(folder), out)
         summary = read_summary(out)
         assert summary
         assert not summary.bytes.kernel.uncheckable, "slow, but no connection was lost"

@@ -32,14 +32,14 @@ def bandwidth(
     """Measure the bytes of NETWORK with and without compression: when does it pay? NOT PRIVATE."""
     from rich.console import Console
 
+    from cpgt.studies import StudySettings
     from cpgt.studies.bandwidth.command import compare_bandwidth
 
     options.require("matplotlib")  # before the work: figures are drawn at its end
     model = options.load(network, overrides, rounds)
-    compare_bandwidth(
-        model, options.new_folder(out, f"{model.name}-bandwidth"), Console(quiet=quiet),
-        specs=specs, target=target, tune=tune, seed=seed, search=options.own_code(network, model),
-    )  # fmt: skip
+    settings = StudySettings(target, seed, tune, options.own_code(network, model))
+    folder = options.new_folder(out, f"{model.name}-bandwidth")
+    compare_bandwidth(model, specs, settings, folder, Console(quiet=quiet, highlight=False))
 
 
 @click.command()
@@ -64,8 +64,8 @@ def compare(
     """Run NETWORK with several algorithms: residual against rounds, bytes and time."""
     from rich.console import Console
 
+    from cpgt.studies import StudySettings
     from cpgt.studies.comparison.compare import compare_algorithms
-    from cpgt.studies.comparison.comparison_report import ComparisonSettings
     from cpgt.studies.comparison.variants import read_algorithms, split_overrides, variant
 
     options.require("matplotlib")  # before the work: figures are drawn at its end
@@ -73,10 +73,9 @@ def compare(
     common, own = split_overrides(overrides, kinds)
     model = options.load(network, tuple(common), rounds)
     variants = {kind: variant(model, kind, own[kind]) for kind in kinds}
-    search = options.own_code(network, model)
+    settings = StudySettings(target, seed, tune, options.own_code(network, model))
     folder = options.new_folder(out, f"compare-{model.name}")
-    settings = ComparisonSettings(target, seed, tune, search)
-    compare_algorithms(variants, settings, folder, Console(quiet=quiet))
+    compare_algorithms(variants, settings, folder, Console(quiet=quiet, highlight=False))
     click.echo(f"files: {folder}")
 
 
@@ -95,7 +94,7 @@ def reproduce(out: Path | None, trials: int, seed: int, quiet: bool) -> None:
 
     options.require("matplotlib")  # before the work: figures are drawn at its end
     folder = options.new_folder(out, "reproduce")
-    checks = reproduce_paper(folder, trials, seed, Console(quiet=quiet))
+    checks = reproduce_paper(folder, trials, seed, Console(quiet=quiet, highlight=False))
     failed = [check for check in checks if not check.passed]
     click.echo(f"files: {folder}")
     for check in failed:

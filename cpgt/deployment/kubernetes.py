@@ -30,6 +30,7 @@ COORDINATOR_PORT, AGENT_PORT = 5555, 6000
 USER = 1000  # the user ID of the image
 START_SECONDS = 600  # a node may have to pull the image first
 INDEX = "JOB_COMPLETION_INDEX"
+CONTINUED = " \\\n    "  # between the lines of one command
 
 
 @dataclass(frozen=True)
@@ -64,11 +65,10 @@ def to_yaml(documents: list[Manifest], network: Network, keys: Path) -> str:
     """The manifests, after a comment with the command that creates the Secret.
 
     Private keys are in no manifest."""
-    secret, agents = _secret_name(name_of(network)), len(network.agents)
-    coordinator_key = key_file(keys, COORDINATOR)
+    name, coordinator_key = name_of(network), key_file(keys, COORDINATOR)
     return f"""# Pod 0 is the coordinator, pod i is agent i. Create the Secret from the key files:
-#   kubectl create secret generic {secret} --from-file={COORDINATOR}={coordinator_key} \\
-#     $(for i in $(seq {agents}); do echo --from-file=agent-$i={key_file(keys, "$i")}; done)
+#   kubectl create secret generic {name}-keys --from-file={COORDINATOR}={coordinator_key} \\
+#     $(for i in $(seq {len(network.agents)}); do echo --from-file=agent-$i={key_file(keys, "$i")}; done)
 """ + yaml.dump_all(documents, Dumper=_Readable, sort_keys=False, allow_unicode=True, width=110)
 
 
@@ -90,10 +90,6 @@ def name_of(network: Network) -> str:
     return name if name[:1].isalpha() else f"cpgt-{name}".rstrip("-")
 
 
-def _secret_name(name: str) -> str:
-    return f"{name}-keys"
-
-
 def _labels(name: str) -> dict[str, str]:
     return {"app.kubernetes.io/name": "cpgt", "app.kubernetes.io/instance": name}
 
@@ -107,14 +103,12 @@ def _service(name: str) -> Manifest:
     """Gives pod i the host name NAME-i.NAME.
 
     Pods connect to each other before they are ready, so unready pods have addresses too."""
+    ports = {"coordinator": COORDINATOR_PORT, "agent": AGENT_PORT}
     return {
         "clusterIP": "None",
         "publishNotReadyAddresses": True,
         "selector": _labels(name),
-        "ports": [
-            {"name": "coordinator", "port": COORDINATOR_PORT},
-            {"name": "agent", "port": AGENT_PORT},
-        ],
+        "ports": [{"name": party, "port": port} for party, port in ports.items()],
     }
 
 
@@ -130,18 +124,14 @@ def _job(name: str, network: Network, cluster: Cluster) -> Manifest:
 
 
 def _pod(name: str, network: Network, cluster: Cluster) -> Manifest:
+    user = dict.fromkeys(("runAsUser", "runAsGroup", "fsGroup"), USER)
+    profile = {"type": "RuntimeDefault"}
     return {
         "subdomain": name,
         "restartPolicy": "Never",
         "automountServiceAccountToken": False,
         "enableServiceLinks": False,
-        "securityContext": {
-            "runAsNonRoot": True,
-            "runAsUser": USER,
-            "runAsGroup": USER,
-            "fsGroup": USER,
-            "seccompProfile": {"type": "RuntimeDefault"},
-        },
+        "securityContext": {"runAsNonRoot": True, **user, "seccompProfile": profile},
         "topologySpreadConstraints": [
             {
                 "maxSkew": 1,
@@ -186,12 +176,10 @@ def _container(name: str, network: Network, cluster: Cluster) -> Manifest:
 def _volumes(name: str, network: Network, cluster: Cluster) -> list[Manifest]:
     parties = {0: COORDINATOR, **{agent: f"agent-{agent}" for agent in network.agents}}
     keys = [{"key": party, "path": f"{index}/private.key"} for index, party in parties.items()]
+    secret = {"secretName": f"{name}-keys", "items": keys, "defaultMode": 0o400}
     volumes: list[Manifest] = [
         {"name": "network", "configMap": {"name": name}},
-        {
-            "name": "keys",
-            "secret": {"secretName": _secret_name(name), "items": keys, "defaultMode": 0o400},
-        },
+        {"name": "keys", "secret": secret},
         {"name": "private", "emptyDir": {"medium": "Memory", "sizeLimit": "256Mi"}},
         {"name": "results", **_claim(cluster.results_claim)},
     ]
@@ -223,10 +211,10 @@ def script(name: str, network: Network) -> str:
     return f"""set -e
 install -m 600 /keys/private.key /private/private.key  # the mounted file is readable by its group
 if [ "${INDEX}" = 0 ]; then
-  exec {_continued([*coordinator, *both])}
+  exec {CONTINUED.join([*coordinator, *both])}
 fi
 {"cpgt data /network/network.toml --out /private" if network.synthetic else ""}
-exec {_continued([*agent, *both])}
+exec {CONTINUED.join([*agent, *both])}
 """
 
 
@@ -237,8 +225,3 @@ def _data(network: Network) -> str | None:
     if network.data is None:
         return None
     return "/data/" + f'"${INDEX}"'.join(map(shlex.quote, Path(network.data).name.split("{id}")))
-
-
-def _continued(parts: list[str]) -> str:
-    """One command over several lines."""
-    return " \\\n    ".join(parts)

@@ -26,6 +26,8 @@ from cpgt.runs.rounds import Part, parts_of
 from cpgt.wire.arrays import Floats
 from cpgt.wire.vectors import Dense
 
+HOPELESS = 1e6  # a relative residual from which no run recovers
+
 
 class Trials(NamedTuple):
     """The recorded states of several trials."""
@@ -171,3 +173,24 @@ def run_trials(
         if k < rounds:
             batch.step()
     return Trials(np.array(recorded), np.stack(states), batch.noise)
+
+
+class Score(NamedTuple):
+    """The smaller the better."""
+
+    rounds: float  # to the target; infinite if it was not reached
+    residual: float  # after the last round
+
+
+def run_to_target(batch: Batch, limit: Floats, target: float, rounds: int) -> Score:
+    """Run until the distance to `limit`, relative to that of the start, is at most `target`."""
+    start = float(np.linalg.norm(batch.x - limit))
+    residual = 1.0
+    for k in range(rounds):
+        if residual <= target:
+            return Score(k, residual)
+        if not residual < HOPELESS:
+            return Score(np.inf, np.inf)
+        batch.step()
+        residual = float(np.linalg.norm(batch.x - limit)) / start
+    return Score(rounds if residual <= target else np.inf, residual)

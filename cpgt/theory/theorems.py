@@ -25,6 +25,7 @@ import numpy as np
 from cpgt.agent.errors import InputError
 from cpgt.agent.privacy.account import Terms, epsilon_forever, least_decay
 from cpgt.configuration.network import Network
+from cpgt.topologies import spectrum
 from cpgt.wire.arrays import Floats
 
 M_GRID = tuple(i / 100 for i in range(1, 100))
@@ -51,6 +52,13 @@ class ProblemConstants:
     @property
     def gap(self) -> float:
         return 1.0 - self.rho_w
+
+
+def constants_of(
+    network: Network, mu: float, L: float, dimension: int, q: float
+) -> ProblemConstants:
+    graph, phi = spectrum(network.topology), network.algorithm_of(1).compressor.phi(dimension)
+    return ProblemConstants(mu, L, phi, graph.rho_w, graph.laplacian, q)
 
 
 def gamma_bound(constants: ProblemConstants, m: float) -> float:
@@ -100,21 +108,17 @@ def lemma_matrix(constants: ProblemConstants, alpha: float, gamma: float) -> Flo
     Theorem 1 needs a spectral radius below 1."""
     L, root = constants.L, math.sqrt(constants.phi)
     pull, step, hat = gamma * constants.laplacian, alpha * constants.L, 1.0 - gamma * constants.gap
-    return np.array(
+    matrix = np.array(
         [
             [hat, 0, alpha, pull, 0],
             [step, 1 - alpha * constants.mu, 0, 0, 0],
             [L * (pull + step), step * L, step + hat, L * pull, pull],
-            [root * (pull + step), root * step, root * alpha, root * (pull + 1), 0],
-            [
-                root * L * (pull + step),
-                root * step * L,
-                root * (step + pull),
-                root * L * pull,
-                root * (pull + 1),
-            ],
+            [pull + step, step, alpha, pull + 1, 0],
+            [L * (pull + step), step * L, step + pull, L * pull, pull + 1],
         ]
     )
+    matrix[3:] *= root  # only what is left after compression
+    return matrix
 
 
 @dataclass(frozen=True)

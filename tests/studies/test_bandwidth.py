@@ -13,7 +13,6 @@ from cpgt.results.optimum import solve
 from cpgt.results.traffic import ALL_LAYERS
 from cpgt.runs.in_process import run
 from cpgt.studies.bandwidth.bandwidth_report import Findings, saving, sentences
-from cpgt.studies.bandwidth.break_even import RoundSizes
 from cpgt.studies.bandwidth.contenders import (
     ALPHA_FACTORS,
     GAMMAS,
@@ -22,7 +21,7 @@ from cpgt.studies.bandwidth.contenders import (
     parse_compressor,
     tune_step_sizes,
 )
-from cpgt.studies.bandwidth.measure import Measured
+from cpgt.studies.bandwidth.measure import Measured, RoundSizes
 
 
 @pytest.fixture
@@ -37,20 +36,20 @@ def test_a_network_meets_the_compressors_asked_for_and_itself_uncompressed(
     network: Network,
 ) -> None:
     found = contenders(network, "top-k:k=2,quantize:bits=2")
-    assert [c.label for c in found] == [
+    assert list(found) == [
         "quantize:bits=4",
         "top-k:k=2",
         "quantize:bits=2",
         UNCOMPRESSED,
     ]
-    assert [c.network.compressor.kind for c in found] == [
+    assert [c.compressor.kind for c in found.values()] == [
         "quantize",
         "top-k",
         "quantize",
         "identity",
     ]
-    assert all(c.network.algorithm == network.algorithm for c in found)
-    assert {c.network.synthetic for c in found} == {network.synthetic}
+    assert all(c.algorithm == network.algorithm for c in found.values())
+    assert {c.synthetic for c in found.values()} == {network.synthetic}
 
 
 def test_a_compressor_is_not_run_twice(network: Network) -> None:
@@ -88,7 +87,7 @@ def test_the_uncompressed_network_gets_the_setting_that_needs_fewest_rounds(
     network: Network,
 ) -> None:
     objectives = build_objectives(network, {})
-    plain = contenders(network, None)[-1].network
+    plain = contenders(network, None)[UNCOMPRESSED]
     rounds = rounds_to(tune_step_sizes(plain, objectives, 1e-3, seed=1), objectives)
     assert rounds is not None
     for gamma, step in product(GAMMAS, ALPHA_FACTORS[::2]):
@@ -113,7 +112,7 @@ def rounds_to(network: Network, objectives: list[Objective]) -> int | None:
 
 
 def test_no_step_size_is_good_enough_for_one_round(network: Network) -> None:
-    plain = contenders(network, None)[-1].network.model_copy(update={"rounds": 1})
+    plain = contenders(network, None)[UNCOMPRESSED].model_copy(update={"rounds": 1})
     with pytest.raises(NetworkError, match="allow more --rounds"):
         tune_step_sizes(plain, build_objectives(network, {}), 1e-6, seed=1)
 

@@ -19,18 +19,18 @@ from cpgt.configuration.data import build_objectives
 from cpgt.configuration.loading import NetworkError
 from cpgt.configuration.network import Network
 from cpgt.results.optimum import solve
-from cpgt.studies.comparison.compare import round_reached, tune_networks
-from cpgt.studies.comparison.comparison_report import ComparisonSettings
+from cpgt.runs.batch import Score
+from cpgt.studies import StudySettings
+from cpgt.studies.comparison.compare import round_reached
 from cpgt.studies.comparison.step_sizes import (
     BUDGET,
-    StepSizes,
-    best_step_sizes,
+    best_candidate,
     largest_smoothness,
     score_network,
     step_size_grid,
+    tune_networks,
 )
 from cpgt.studies.comparison.variants import read_algorithms, split_overrides, variant
-from cpgt.studies.target import Score
 
 
 def paper(*overrides: str) -> Network:
@@ -84,26 +84,25 @@ def test_when_the_target_is_reached_for_good() -> None:
 
 @pytest.mark.parametrize("kind", ALGORITHMS)
 def test_every_algorithm_has_the_same_budget(kind: str) -> None:
-    settings = step_size_grid(kind, 4.0)
+    candidates = step_size_grid(variant(paper(), kind), 4.0)
+    settings = [(each.algorithm.alpha, each.algorithm.gamma) for each in candidates]
     assert len(set(settings)) == BUDGET
-    alphas = [setting.alpha for setting in settings]
+    alphas, gammas = zip(*settings, strict=True)
     assert (max(alphas), min(alphas)) == pytest.approx((0.5, 0.0005))
-    assert len({setting.gamma for setting in settings}) == (
-        4 if ALGORITHMS[kind].takes_gamma else 1
-    )
+    assert set(gammas) == ({1.0, 0.5, 0.2, 0.05} if ALGORITHMS[kind].takes_gamma else {1.0})
 
 
 def test_the_best_setting() -> None:
     scores = [Score(np.inf, 0.5 + i) for i in range(BUDGET)]
-    settings = step_size_grid("cpgt", 1.0)
-    assert best_step_sizes("cpgt", 1.0, scores) == settings[0], (
+    candidates = step_size_grid(paper(), 1.0)
+    assert best_candidate(candidates, scores) is candidates[0], (
         "none reached the target: the smallest residual"
     )
     scores[9] = Score(300, 0.001)
     scores[5] = Score(100, 0.002)
-    assert best_step_sizes("cpgt", 1.0, scores) == settings[5], "the fewest rounds"
+    assert best_candidate(candidates, scores) is candidates[5], "the fewest rounds"
     with pytest.raises(InputError, match="diverges with each of the 24"):
-        best_step_sizes("cpgt", 1.0, [Score(np.inf, np.inf)] * BUDGET)
+        best_candidate(candidates, [Score(np.inf, np.inf)] * BUDGET)
 
 
 def test_a_score_is_what_a_run_shows() -> None:
@@ -124,21 +123,12 @@ def test_tuned_networks_have_the_best_setting_of_their_grid() -> None:
     networks = {kind: variant(paper("rounds=60"), kind) for kind in ("gradient-tracking", "choco")}
     objectives = build_objectives(networks["choco"], {})
     optimum, L = solve(objectives), largest_smoothness(objectives) or 0.0
-    settings = ComparisonSettings(target=1e-3, seed=4, tune=True, search=Path.cwd())
-    tuned = tune_networks(networks, objectives, optimum, settings, Console(quiet=True))
+    settings = StudySettings(target=1e-3, seed=4, tune=True, search=Path.cwd())
+    tuned = tune_networks(networks, optimum, settings, Console(quiet=True))
     for kind, network in networks.items():
-        scores = []
-        for setting in step_size_grid(kind, L):
-            tried = variant(network, kind, setting.overrides(kind))
-            scores.append((score_network(tried, optimum, 1e-3, 5), setting))
-        best = min(scores)[1]
-        assert (tuned[kind].algorithm.alpha, tuned[kind].algorithm.gamma) == best
-
-
-def test_a_setting_as_overrides() -> None:
-    step_sizes = StepSizes(0.25, 0.5)
-    assert step_sizes.overrides("cpgt") == ["algorithm.alpha=0.25", "algorithm.gamma=0.5"]
-    assert step_sizes.overrides("diadsp") == ["algorithm.alpha=0.25"]
+        candidates = step_size_grid(network, L)
+        best = min(candidates, key=lambda tried: score_network(tried, optimum, 1e-3, 5))
+        assert tuned[kind].algorithm == best.algorithm
 
 
 def test_smoothness_is_the_largest() -> None:

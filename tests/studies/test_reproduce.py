@@ -16,9 +16,9 @@ from cpgt.results.tables import Check, write_csv
 from cpgt.runs.observed import ProcessRun
 from cpgt.runs.pool import Task, run_tasks
 from cpgt.studies.paper import accuracy, conditions, convergence, divergence
-from cpgt.studies.paper.accuracy import DECAYS, AccuracyResult, Point
+from cpgt.studies.paper.accuracy import AccuracyResult, Point
 from cpgt.studies.paper.reproduce import reproduce_paper
-from cpgt.studies.paper.rows import PORTION, ROWS, portions, row_network, row_objectives
+from cpgt.studies.paper.rows import DECAYS, PORTION, ROWS, portions, row_network, row_objectives
 from cpgt.theory.quadratics import limits
 
 K = np.arange(0, 2001, 10)
@@ -205,7 +205,7 @@ def test_the_whole_command_in_small(tmp_path: Path) -> None:
         "rates.csv": "algorithm,fitted,predicted,steadiness",
         "accuracy.csv": "q,algorithm,mean,low,high,rms,exact_rms,p_same",
         "divergence.csv": "cost,algorithm,draw,spectral_radius",
-        "theorems.csv": ",".join(conditions.HEADER),
+        "theorems.csv": ",".join(conditions.columns(conditions.conditions(ROWS[0]))),
     }
     assert "NOT PRIVATE" not in headers and "not_private" in (tmp_path / "summary.json").read_text()
     _bytes_are_those_of_the_traffic_log(tmp_path)

@@ -5,18 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
+import numpy as np
 from msgspec import to_builtins
 from rich.console import Console
 from rich.filesize import decimal
 from rich.table import Table
 
 from cpgt.results.figures import COLOURS, figure, look
-from cpgt.results.formatting import write_json
-from cpgt.results.traffic import ALL_LAYERS, HEADINGS, LINK, TCP
-from cpgt.studies.bandwidth.break_even import RoundSizes
-from cpgt.studies.bandwidth.measure import Measured
+from cpgt.results.formatting import format_number, make_table, write_json
+from cpgt.results.traffic import ALL_LAYERS, HEADINGS, LINK, TCP, Means
+from cpgt.studies.bandwidth.measure import Measured, RoundSizes
+
+NOTE = "Real processes on one machine; TCP as counted by the kernel; headers from its segments."
 
 
 @dataclass(frozen=True)
@@ -53,35 +54,38 @@ def savings(findings: Findings, row: Measured) -> tuple[float, float] | None:
 
 def show_findings(findings: Findings, console: Console) -> None:
     first, edges = findings.measured[0], len(findings.plain.edges)
-    console.print(f"\nbytes a round, on all {edges} edges together", highlight=False)
+    console.print(f"\nbytes a round, on all {edges} edges together")
     console.print(_layers(findings, "per_round"))
-    console.print(f"bytes to a relative residual of {findings.target:g}", highlight=False)
+    console.print(f"bytes to a relative residual of {findings.target:g}")
     console.print(_layers(findings, "to_target"))
-    console.print(f"bytes a round on each edge, {first.label}", highlight=False)
-    console.print(_edges(first))
+    console.print(f"bytes a round on each edge, {first.label}")
+    edge_rows = ((f"{e.sender} -> {e.receiver}", *_sizes(e.per_round)) for e in first.edges)
+    console.print(make_table(("edge", *HEADINGS), edge_rows))
     for line in sentences(findings):
-        console.print(line, highlight=False)
+        console.print(line)
 
 
 def _layers(findings: Findings, sizes: str) -> Table:
     table = Table("", "rounds", *HEADINGS)
     for row in findings.measured:
-        values = getattr(row, sizes)
-        rounds = f"> {len(row.residual) - 1:,}" if row.rounds is None else f"{row.rounds:,}"
+        rounds = format_number(row.rounds, ",", f"> {len(row.residual) - 1:,}")
         rounds = rounds if sizes == "to_target" else "1"
-        table.add_row(row.label, rounds, *(_size(values[layer]) for layer in ALL_LAYERS))
+        table.add_row(row.label, rounds, *_sizes(getattr(row, sizes)))
         if row is not findings.plain:
             factors = (saving(findings, row, sizes, layer) for layer in ALL_LAYERS)
             table.add_row("  saving", "", *("-" if f is None else f"{f:.2f} x" for f in factors))
     return table
 
 
-def _edges(row: Measured) -> Table:
-    table = Table("edge", *HEADINGS)
-    for edge in row.edges:
-        cells = (_size(edge.per_round[layer]) for layer in ALL_LAYERS)
-        table.add_row(f"{edge.sender} -> {edge.receiver}", *cells)
-    return table
+def _sizes(values: Means) -> list[str]:
+    """Few digits, so that a row fits a terminal. bandwidth.json has all digits."""
+    return [_size(values[layer]) for layer in ALL_LAYERS]
+
+
+def _size(value: float | None) -> str:
+    if value is None:
+        return "-"
+    return f"{value:.1f} B" if value < 1000 else decimal(round(value), precision=2)
 
 
 def sentences(findings: Findings) -> list[str]:
@@ -95,10 +99,8 @@ def sentences(findings: Findings) -> list[str]:
         if saved is None:
             found.append(f"{row.label}: no verdict, because {_missing(findings, row)}")
         elif min(saved) > 1:
-            found.append(
-                f"{row.label} pays: to {findings.target:g}, {saved[0]:.1f} times fewer bytes "
-                f"through TCP, {saved[1]:.1f} times fewer with headers"
-            )
+            fewer = f"{saved[0]:.1f} times fewer bytes through TCP, {saved[1]:.1f} times fewer"
+            found.append(f"{row.label} pays: to {findings.target:g}, {fewer} with headers")
         else:
             found.append(
                 f"{row.label} does not pay at d = {findings.dimension:,}: to {findings.target:g}, "
@@ -132,15 +134,8 @@ def _break_even(findings: Findings) -> list[str]:
     ]
 
 
-def _size(value: float | None) -> str:
-    """Few digits, so that a row fits a terminal. bandwidth.json has all digits."""
-    if value is None:
-        return "-"
-    return f"{value:.1f} B" if value < 1000 else decimal(round(value), precision=2)
-
-
 def write_findings(findings: Findings, out: Path) -> None:
-    rows: list[dict[str, Any]] = [
+    rows = [
         {
             "label": row.label,
             "alpha": row.alpha,
@@ -167,20 +162,17 @@ def write_findings(findings: Findings, out: Path) -> None:
 
 
 def _draw(findings: Findings, out: Path) -> None:
-    note = (
-        "Real processes on one machine; TCP as counted by the kernel; "
-        "headers from its count of segments."
-    )
-    kinds, number = ("png", "svg", "pdf"), len(findings.measured)
-    with figure(out, "bandwidth", panels=2, note=note, kinds=kinds) as (bars, curves):
-        width = 0.8 / number
+    number, layers = len(findings.measured), np.arange(len(ALL_LAYERS))
+    width = 0.8 / number
+    kinds = ("png", "svg", "pdf")
+    with figure(out, "bandwidth", panels=2, note=NOTE, kinds=kinds) as (bars, curves):
         for i, row in enumerate(findings.measured):
-            places = [j + (i - (number - 1) / 2) * width for j in range(len(ALL_LAYERS))]
+            places = layers + (i - (number - 1) / 2) * width
             heights = [row.per_round[layer] or 0.0 for layer in ALL_LAYERS]
             bars.bar(places, heights, width, color=COLOURS[i % len(COLOURS)], label=row.label)
             curves.loglog(row.tcp[1:], row.residual[1:], **look(i), label=row.label)
-        bars.set(yscale="log", ylabel="bytes a round, all edges", xticks=range(len(ALL_LAYERS)))
-        bars.set_xticklabels(HEADINGS)
+        bars.set(yscale="log", ylabel="bytes a round, all edges")
+        bars.set(xticks=layers, xticklabels=HEADINGS)
         curves.axhline(findings.target, color="0.5", linewidth=0.8)
         curves.set(xlabel="bytes through TCP, all edges", ylabel="relative residual")
         curves.legend()

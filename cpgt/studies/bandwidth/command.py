@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,70 +12,113 @@ from cpgt.agent.errors import DivergedError
 from cpgt.configuration.data import build_objectives
 from cpgt.configuration.network import Network
 from cpgt.coordinator.errors import RunError
-from cpgt.studies.bandwidth.bandwidth_report import (
-    Findings,
-    savings,
-    show_findings,
-    write_findings,
+from cpgt.results.summary import read_summary
+from cpgt.results.traffic import LINK
+from cpgt.runs.experiment import Experiment
+from cpgt.runs.launch import run_coordinator
+from cpgt.studies import StudySettings
+from cpgt.studies.bandwidth.bandwidth_report import Findings, savings, show_findings, write_findings
+from cpgt.studies.bandwidth.contenders import (
+    UNCOMPRESSED,
+    contenders,
+    replace_sections,
+    tune_step_sizes,
+    uncompressed,
 )
-from cpgt.studies.bandwidth.break_even import find_break_even
-from cpgt.studies.bandwidth.contenders import UNCOMPRESSED, Contender, contenders, tune_step_sizes
-from cpgt.studies.bandwidth.measure import Measured, measure_contender
+from cpgt.studies.bandwidth.measure import Measured, RoundSizes, measure_network
+
+# of the search for the dimension from which on compression pays
+MAX_DIMENSION = 1 << 14
+ROUNDS = 60
+MIN_GAMMA = 1e-3
 
 
 def compare_bandwidth(
-    network: Network,
-    out: Path,
-    console: Console,
-    *,
-    specs: str | None,
-    target: float,
-    tune: bool,
-    seed: int,
-    search: Path,
+    network: Network, specs: str | None, settings: StudySettings, out: Path, console: Console
 ) -> Findings:
-    found = contenders(network, specs)
+    networks = contenders(network, specs)
     console.print(
-        "NOT PRIVATE: states are observed and the noise is seeded, for an experiment", style="red"
+        "NOT PRIVATE: an experiment, states are observed and noise is seeded", style="red"
     )
     objectives = build_objectives(network, {})
-    if tune:
-        console.print(
-            "tuning the step sizes of the uncompressed network in this process", highlight=False
-        )
-        found[-1] = Contender(
-            UNCOMPRESSED, tune_step_sizes(found[-1].network, objectives, target, seed)
-        )
-    measured = _measure_all(found, out, console, target, seed, search)
-    findings = Findings(target, objectives[0].dimension, measured, tune)
-    saved = savings(findings, measured[0])
+    if settings.tune:
+        console.print("tuning the step sizes of the uncompressed network in this process")
+        plain = networks[UNCOMPRESSED]
+        networks[UNCOMPRESSED] = tune_step_sizes(plain, objectives, settings.target, settings.seed)
+    measured = _measure_all(networks, settings, out, console)
+    findings = Findings(settings.target, objectives[0].dimension, measured, settings.tune)
+    saved, first = savings(findings, measured[0]), networks[measured[0].label]
     if findings.price and saved and min(saved) <= 1:
-        console.print("searching for the dimension from which on it would pay", highlight=False)
-        ours = next(contender for contender in found if contender.label == measured[0].label)
-        folder = out / "break-even"
-        tried = find_break_even(ours, findings.dimension, findings.price, folder, search)
+        console.print("searching for the dimension from which on it would pay")
+        tried = _find_break_even(first, findings, out / "break-even", settings.search)
         findings = replace(findings, break_even=tried)
     write_findings(findings, out)
     show_findings(findings, console)
-    console.print(f"files: {out}", highlight=False, soft_wrap=True)
+    console.print(f"files: {out}", soft_wrap=True)
     return findings
 
 
 def _measure_all(
-    found: list[Contender], out: Path, console: Console, target: float, seed: int, search: Path
+    networks: Mapping[str, Network], settings: StudySettings, out: Path, console: Console
 ) -> list[Measured]:
     """A compressed network that diverges is left out; the uncompressed one must not diverge."""
     measured = []
-    for i, contender in enumerate(found, start=1):
-        console.print(f"running {contender.label} as processes", highlight=False)
+    for i, (label, network) in enumerate(networks.items(), start=1):
+        console.print(f"running {label} as processes")
         try:
-            measured.append(measure_contender(contender, out / f"run-{i}", target, seed, search))
+            measured.append(measure_network(label, network, settings, out / f"run-{i}"))
         except RunError as error:
-            if error.exit_code != DivergedError.exit_code or contender is found[-1]:
+            if error.exit_code != DivergedError.exit_code or label == UNCOMPRESSED:
                 raise
-            console.print(f"{contender.label} diverged and is left out", highlight=False)
+            console.print(f"{label} diverged and is left out")
     if len(measured) < 2:
         raise RunError(
             "every compressed network diverged; lower algorithm.alpha or algorithm.gamma", 4
         )
     return measured
+
+
+def _find_break_even(
+    network: Network, findings: Findings, out: Path, search: Path
+) -> list[RoundSizes]:
+    """Measure at doubled dimensions until compression pays on a link, headers included."""
+    found: list[RoundSizes] = []
+    dimension, price = findings.dimension, findings.price or 0.0
+    while (dimension := 2 * dimension) <= MAX_DIMENSION:
+        resized = _resize(network, dimension)
+        pair = (resized, uncompressed(resized))
+        ours, plain = (
+            _link_bytes(n, out / f"{dimension}-{n.compressor.kind}", search) for n in pair
+        )
+        if ours is None or plain is None:
+            break
+        found.append(RoundSizes(dimension, ours, plain))
+        if found[-1].pays(price):
+            break
+    return found
+
+
+def _resize(network: Network, dimension: int) -> Network:
+    """The same compressor and graph for a synthetic quadratic of this dimension.
+
+    With this gamma no compressor makes it diverge."""
+    gamma = max(0.5 * (1.0 - network.algorithm_of(1).compressor.phi(dimension)), MIN_GAMMA)
+    return replace_sections(
+        network,
+        rounds=ROUNDS,
+        window=ROUNDS // 3,
+        algorithm={"kind": "cpgt", "alpha": 0.05, "gamma": gamma},
+        noise={},
+        stop={},
+        objective={"kind": "quadratic"},
+        synthetic={"kind": "quadratic", "dimension": dimension, "seed": 1},
+        data=None,
+    )
+
+
+def _link_bytes(network: Network, out: Path, search: Path) -> float | None:
+    out.mkdir(parents=True)
+    if run_coordinator(network, out, Experiment(), quiet=True, search=search):
+        return None
+    summary = read_summary(out)
+    return summary.bytes.per_round[LINK] if summary else None

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from itertools import product
-from typing import Any, NamedTuple
+from typing import Any
 
 from cpgt.agent.objectives import Objective
 from cpgt.configuration.kinds import KindSection
 from cpgt.configuration.loading import NetworkError, apply_overrides, parse_network
 from cpgt.configuration.network import Network
 from cpgt.results.optimum import solve
-from cpgt.runs.batch import Batch
-from cpgt.studies.target import run_to_target
+from cpgt.runs.batch import Batch, run_to_target
 from cpgt.wire.arrays import Floats
 
 UNCOMPRESSED = "uncompressed"
@@ -21,27 +19,17 @@ ALPHA_FACTORS = tuple(2.0 ** (i / 2) for i in range(-4, 5))  # from 1/4 to 4
 GAMMAS = (0.3, 0.4, 0.5, 0.7, 1.0)
 
 
-class Contender(NamedTuple):
-    label: str
-    network: Network
-
-
-def contenders(network: Network, specs: str | None) -> list[Contender]:
+def contenders(network: Network, specs: str | None) -> dict[str, Network]:
     """The network itself, with each of the compressors KIND:OPTION=VALUE:..., and uncompressed."""
-    choices = [
-        network.compressor,
-        *(parse_compressor(spec) for spec in (specs or "").split(",") if spec),
-    ]
-    found = [
-        Contender(label(choice), replace_sections(network, compressor=choice.model_dump()))
-        for choice in choices
-    ]
-    distinct = {contender.label: contender for contender in found if contender.label != "identity"}
-    if not distinct:
+    others = [parse_compressor(spec) for spec in (specs or "").split(",") if spec]
+    choices = {label(choice): choice.model_dump() for choice in (network.compressor, *others)}
+    found = {name: replace_sections(network, compressor=c) for name, c in choices.items()}
+    found.pop("identity", None)
+    if not found:
         raise NetworkError(
             "compressor.kind = 'identity' leaves nothing to compare; give --compare KIND:..."
         )
-    return [*distinct.values(), Contender(UNCOMPRESSED, uncompressed(network))]
+    return {**found, UNCOMPRESSED: uncompressed(network)}
 
 
 def label(choice: KindSection) -> str:
@@ -66,13 +54,13 @@ def tune_step_sizes(
     network: Network, objectives: Sequence[Objective], target: float, seed: int
 ) -> Network:
     """With the alpha and gamma of the grid that need the fewest rounds to the target."""
-    best, fewest = None, network.rounds + 1
+    best, fewest = None, network.rounds + 1.0
     given = network.algorithm.model_dump()
     for gamma, factor in product(GAMMAS, ALPHA_FACTORS):
         step_sizes = {"alpha": network.algorithm.alpha * factor, "gamma": gamma}
         candidate = replace_sections(network, algorithm={**given, **step_sizes})
-        rounds = rounds_to(candidate, objectives, target, seed, fewest - 1)
-        if rounds is not None:
+        rounds = rounds_to(candidate, objectives, target, seed, int(fewest) - 1)
+        if rounds < fewest:
             best, fewest = candidate, rounds
     if best is None:
         raise NetworkError(
@@ -85,11 +73,10 @@ def tune_step_sizes(
 
 def rounds_to(
     network: Network, objectives: Sequence[Objective], target: float, seed: int, most: int
-) -> int | None:
-    """The number of rounds to the target; None if it is more than `most`."""
+) -> float:
+    """The number of rounds to the target; infinite if it is more than `most`."""
     limit = _limit(network, objectives, seed)
-    score = run_to_target(Batch(network, objectives, 1, seed), limit, target, most)
-    return int(score.rounds) if math.isfinite(score.rounds) else None
+    return run_to_target(Batch(network, objectives, 1, seed), limit, target, most).rounds
 
 
 def _limit(network: Network, objectives: Sequence[Objective], seed: int) -> Floats:

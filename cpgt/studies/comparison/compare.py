@@ -21,84 +21,48 @@ from cpgt.configuration.loading import NetworkError
 from cpgt.configuration.network import Network
 from cpgt.coordinator.errors import RunError
 from cpgt.results.optimum import solve
+from cpgt.runs.batch import HOPELESS
 from cpgt.runs.observed import run_processes
-from cpgt.runs.pool import run_tasks
-from cpgt.studies import NOT_PRIVATE
+from cpgt.studies import NOT_PRIVATE, StudySettings
 from cpgt.studies.comparison.comparison_report import (
-    DELTA,
     ComparisonEntry,
-    ComparisonSettings,
     comparison_table,
     draw_comparison,
     write_comparison,
 )
-from cpgt.studies.comparison.step_sizes import (
-    BUDGET,
-    best_step_sizes,
-    largest_smoothness,
-    tuning_tasks,
-)
-from cpgt.studies.comparison.variants import variant
-from cpgt.studies.target import HOPELESS
+from cpgt.studies.comparison.step_sizes import BUDGET, largest_smoothness, tune_networks
 from cpgt.wire.arrays import Floats
+
+DELTA = 1.0  # by which the gradients of adjacent problems differ
 
 
 def compare_algorithms(
-    networks: Mapping[str, Network], settings: ComparisonSettings, out: Path, console: Console
+    networks: Mapping[str, Network], settings: StudySettings, out: Path, console: Console
 ) -> list[ComparisonEntry]:
     first = next(iter(networks.values()))
     if first.synthetic is None:
         raise NetworkError("compare: every state is recorded, so the data must be synthetic")
-    console.print(f"[bold red]NOT PRIVATE[/]: {NOT_PRIVATE}", highlight=False)
+    console.print(f"[bold red]NOT PRIVATE[/]: {NOT_PRIVATE}")
     objectives = build_objectives(first, {})
-    optimum = solve(objectives)
+    optimum, steps = solve(objectives), "as given"
     if settings.tune:
-        networks = tune_networks(networks, objectives, optimum, settings, console)
+        networks = tune_networks(networks, optimum, settings, console)
+        steps = f"tuned over {BUDGET} settings each"
     entries = []
     for kind, network in networks.items():
         with console.status(f"{kind} as processes"):
-            folder = out / "runs" / kind
-            entries.append(_run_entry(network, objectives, optimum, settings, folder))
+            epsilon = _largest_epsilon(network, objectives)
+            entries.append(_run_entry(network, optimum, epsilon, settings, out / "runs" / kind))
     write_comparison(entries, settings.target, out)
-    draw_comparison(entries, settings, out)
+    note = f"NOT PRIVATE ({NOT_PRIVATE}). Step sizes {steps}."
+    draw_comparison(entries, settings.target, note, out)
     console.print(comparison_table(entries, settings.target))
     return entries
 
 
-def tune_networks(
-    networks: Mapping[str, Network],
-    objectives: Sequence[Objective],
-    optimum: Floats,
-    settings: ComparisonSettings,
-    console: Console,
-) -> dict[str, Network]:
-    """The same networks, each with the best step sizes of its grid."""
-    L = largest_smoothness(objectives)
-    if L is None:
-        raise NetworkError(
-            "--tune: the smoothness of an objective is not known; give step sizes with --set"
-        )
-    tasks = [
-        task
-        for kind, network in networks.items()
-        for task in tuning_tasks(network, kind, L, optimum, settings.target, settings.seed + 1)
-    ]
-    scores = run_tasks(tasks, f"tuning, {BUDGET} settings for each algorithm", console)
-    tuned = {}
-    for i, (kind, network) in enumerate(networks.items()):
-        best = best_step_sizes(kind, L, scores[i * BUDGET : (i + 1) * BUDGET])
-        tuned[kind] = variant(network, kind, best.overrides(kind))
-    return tuned
-
-
 def _run_entry(
-    network: Network,
-    objectives: Sequence[Objective],
-    optimum: Floats,
-    settings: ComparisonSettings,
-    out: Path,
+    network: Network, optimum: Floats, epsilon: float | None, settings: StudySettings, out: Path
 ) -> ComparisonEntry:
-    epsilon = _largest_epsilon(network, objectives)
     try:
         run = run_processes(network, out, settings.seed, settings.search)
     except RunError as error:

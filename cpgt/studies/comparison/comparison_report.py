@@ -17,27 +17,15 @@ from cpgt.results.figures import figure, look
 from cpgt.results.formatting import format_number
 from cpgt.results.tables import write_csv
 from cpgt.runs.observed import ProcessRun
-from cpgt.studies import NOT_PRIVATE
-from cpgt.studies.comparison.step_sizes import BUDGET
 from cpgt.wire.arrays import Floats
 
 LAYER = "zmtp"
-DELTA = 1.0  # by which the gradients of adjacent problems differ
 MAX_POINTS = 1000  # of a curve in the file
 AXES = {
     "rounds": "round $k$",
     "bytes": "measured bytes of all edges, with ZMTP framing [MB]",
     "seconds": "wall-clock time [s]",
 }
-
-
-class ComparisonSettings(NamedTuple):
-    """The same for all algorithms."""
-
-    target: float
-    seed: int
-    tune: bool
-    search: Path  # folder of the user's own code
 
 
 class ComparisonEntry(NamedTuple):
@@ -57,17 +45,12 @@ class ComparisonEntry(NamedTuple):
 
 def write_comparison(entries: Sequence[ComparisonEntry], target: float, out: Path) -> None:
     points = ((e, k) for e in entries if e.run for k in _points(e))
-    write_csv(
-        out / "curves.csv",
-        ["algorithm", "round", *LAYERS, "seconds", "residual"],
-        ([e.kind, *_progress(e.run, k), float(e.residual[k])] for e, k in points),
-    )
-    step_sizes, result = ("alpha", "gamma"), ("last_residual", "epsilon", "note")
-    write_csv(
-        out / "table.csv",
-        ["algorithm", *step_sizes, "target", "rounds", *LAYERS, "seconds", *result],
-        (_row(entry, target) for entry in entries),
-    )
+    curves = ([e.kind, *_progress(e.run, k), float(e.residual[k])] for e, k in points)
+    header = ["algorithm", "round", *LAYERS, "seconds", "residual"]
+    write_csv(out / "curves.csv", header, curves)
+    given, result = ("alpha", "gamma", "target"), ("last_residual", "epsilon", "note")
+    header = ["algorithm", *given, "rounds", *LAYERS, "seconds", *result]
+    write_csv(out / "table.csv", header, (_row(entry, target) for entry in entries))
 
 
 def _points(entry: ComparisonEntry) -> list[int]:
@@ -90,17 +73,15 @@ def _row(entry: ComparisonEntry, target: float) -> list[Any]:
 
 
 def draw_comparison(
-    entries: Sequence[ComparisonEntry], settings: ComparisonSettings, out: Path
+    entries: Sequence[ComparisonEntry], target: float, note: str, out: Path
 ) -> None:
-    steps = f"tuned over {BUDGET} settings each" if settings.tune else "as given"
-    note = f"NOT PRIVATE ({NOT_PRIVATE}). Step sizes {steps}."
     for name, label in AXES.items():
         with figure(out, name, wide=1.4, note=note) as (axes,):
             for i, entry in enumerate(entries):
                 if entry.run:
                     x = _abscissa(entry.run, name)
                     axes.semilogy(x, entry.residual, label=entry.kind, **look(i))
-            axes.axhline(settings.target, color="0.4", lw=1, linestyle=":", label="target")
+            axes.axhline(target, color="0.4", lw=1, linestyle=":", label="target")
             axes.set(xlabel=label, ylabel=r"$\|x(k) - x^*\|_F \,/\, \|x(0) - x^*\|_F$")
             axes.legend(loc="upper left", bbox_to_anchor=(1, 1))
 
@@ -113,10 +94,8 @@ def _abscissa(run: ProcessRun, name: str) -> Floats:
 
 def comparison_table(entries: Sequence[ComparisonEntry], target: float) -> Table:
     names = ("algorithm", "steps", "rounds", "bytes", "s", "residual", "epsilon")
-    title = (
-        f"To a residual of {target:g}, with these alpha, gamma; "
-        "residual and epsilon after all rounds"
-    )
+    at_the_end = "residual and epsilon after all rounds"
+    title = f"To a residual of {target:g}, with these alpha, gamma; {at_the_end}"
     columns = (Column(name, no_wrap=True) for name in names)
     table = Table(*columns, title=title, padding=(0, 0), collapse_padding=True)
     for entry in entries:

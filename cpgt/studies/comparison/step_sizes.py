@@ -11,19 +11,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from itertools import product
 
 import numpy as np
+from rich.console import Console
 
 from cpgt.agent.algorithms import ALGORITHMS
 from cpgt.agent.errors import InputError
 from cpgt.agent.objectives import Objective, smoothness_of
 from cpgt.configuration.data import build_objectives
+from cpgt.configuration.loading import NetworkError
 from cpgt.configuration.network import Network
-from cpgt.runs.batch import Batch
-from cpgt.runs.pool import Task
-from cpgt.studies.target import Score, run_to_target
+from cpgt.runs.batch import Batch, Score, run_to_target
+from cpgt.runs.pool import Task, run_tasks
+from cpgt.studies import StudySettings
 from cpgt.wire.arrays import Floats
 
 BUDGET = 24
@@ -31,13 +33,22 @@ GAMMAS = (1.0, 0.5, 0.2, 0.05)
 SPAN = 1000.0
 
 
-class StepSizes(NamedTuple):
-    alpha: float
-    gamma: float
-
-    def overrides(self, kind: str) -> list[str]:
-        gamma = [f"algorithm.gamma={self.gamma!r}"] if ALGORITHMS[kind].takes_gamma else []
-        return [f"algorithm.alpha={self.alpha!r}", *gamma]
+def tune_networks(
+    networks: Mapping[str, Network], optimum: Floats, settings: StudySettings, console: Console
+) -> dict[str, Network]:
+    """The same networks, each with the best step sizes of its grid."""
+    L = largest_smoothness(build_objectives(next(iter(networks.values())), {}))
+    if L is None:
+        raise NetworkError(
+            "--tune: the smoothness of an objective is not known; give step sizes with --set"
+        )
+    candidates = [each for network in networks.values() for each in step_size_grid(network, L)]
+    rest = (optimum, settings.target, settings.seed + 1)
+    tasks = [Task(score_network, (candidate, *rest)) for candidate in candidates]
+    scores = run_tasks(tasks, f"tuning, {BUDGET} settings for each algorithm", console)
+    parts = [slice(i, i + BUDGET) for i in range(0, len(candidates), BUDGET)]
+    best = [best_candidate(candidates[part], scores[part]) for part in parts]
+    return dict(zip(networks, best, strict=True))
 
 
 def largest_smoothness(objectives: Sequence[Objective]) -> float | None:
@@ -46,10 +57,14 @@ def largest_smoothness(objectives: Sequence[Objective]) -> float | None:
     return max(known) if len(known) == len(objectives) else None
 
 
-def step_size_grid(kind: str, L: float) -> list[StepSizes]:
-    gammas = GAMMAS if ALGORITHMS[kind].takes_gamma else (1.0,)
-    alphas = np.geomspace(2 / L, 2 / (SPAN * L), BUDGET // len(gammas))
-    return [StepSizes(float(f"{alpha:.3g}"), gamma) for alpha in alphas for gamma in gammas]
+def step_size_grid(network: Network, L: float) -> list[Network]:
+    """The network with each setting of its grid."""
+    algorithm = network.algorithm
+    gammas = GAMMAS if ALGORITHMS[algorithm.kind].takes_gamma else (algorithm.gamma,)
+    alphas = [float(f"{a:.3g}") for a in np.geomspace(2 / L, 2 / (SPAN * L), BUDGET // len(gammas))]
+    settings = ({"alpha": alpha, "gamma": gamma} for alpha, gamma in product(alphas, gammas))
+    algorithms = (algorithm.model_copy(update=setting) for setting in settings)
+    return [network.model_copy(update={"algorithm": changed}) for changed in algorithms]
 
 
 def score_network(network: Network, optimum: Floats, target: float, seed: int) -> Score:
@@ -58,21 +73,9 @@ def score_network(network: Network, optimum: Floats, target: float, seed: int) -
     return run_to_target(batch, optimum, target, network.rounds)
 
 
-def tuning_tasks(
-    network: Network, kind: str, L: float, optimum: Floats, target: float, seed: int
-) -> list[Task]:
-    """One for each setting of the grid."""
-    algorithms = [
-        network.algorithm.model_copy(update=step_sizes._asdict())
-        for step_sizes in step_size_grid(kind, L)
-    ]
-    networks = [network.model_copy(update={"algorithm": algorithm}) for algorithm in algorithms]
-    return [Task(score_network, (candidate, optimum, target, seed)) for candidate in networks]
-
-
-def best_step_sizes(kind: str, L: float, scores: Sequence[Score]) -> StepSizes:
-    pairs = zip(scores, step_size_grid(kind, L), strict=True)
-    score, best = min(pairs, key=lambda pair: pair[0])
-    if not np.isfinite(score.residual):
+def best_candidate(candidates: Sequence[Network], scores: Sequence[Score]) -> Network:
+    best = min(range(len(scores)), key=scores.__getitem__)
+    if not np.isfinite(scores[best].residual):
+        kind = candidates[best].algorithm.kind
         raise InputError(f"--tune: {kind} diverges with each of the {BUDGET} settings tried")
-    return best
+    return candidates[best]

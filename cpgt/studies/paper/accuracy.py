@@ -19,11 +19,10 @@ from cpgt.results.figures import MARKERS, figure, look
 from cpgt.results.tables import Check, write_csv
 from cpgt.runs.batch import Batch
 from cpgt.runs.pool import Task
-from cpgt.studies.paper.rows import NOTE, ROWS, portions, row_network, row_objectives
+from cpgt.studies.paper.rows import DECAYS, NOTE, ROWS, portions, row_network, row_objectives
 from cpgt.theory.quadratics import hessians, limits
 from cpgt.wire.arrays import Floats
 
-DECAYS = tuple(round(0.18 + 0.08 * i, 2) for i in range(10))
 SCALE = 5.0
 VANISHED = 1e-9  # relative to the first noise: negligible next to errors of 1 %
 CONFIDENCE = 0.95  # of the intervals shown
@@ -133,12 +132,13 @@ def checks(found: AccuracyResult, trials: int) -> list[Check]:
     together = min(1.0, len(found.points) * p_same(found.points[least]))
     worst = max(deviation(q, points, trials) for q, points in found.points.items())
     allowed = float(-ndtri(FALSE_ALARM / 2 / len(found.points)))
+    too_few = f" (not judged below {MIN_TRIALS} trials)" if trials < MIN_TRIALS else ""
+    drift = f"largest relative drift {found.drift:.1e}"
     return [
         Check(
             "the four algorithms agree on the accuracy",
             together >= FALSE_ALARM or trials < MIN_TRIALS,
-            f"least likely at q = {least}; p = {together:.2f} for all decays together"
-            + ("" if trials >= MIN_TRIALS else f" (not judged below {MIN_TRIALS} trials)"),
+            f"least likely at q = {least}; p = {together:.2f} for all decays together{too_few}",
         ),
         Check(
             "the accuracy is what the sum of the noise predicts",
@@ -146,24 +146,18 @@ def checks(found: AccuracyResult, trials: int) -> list[Check]:
             f"mean squares differ from exact by at most {worst:.1f} standard errors "
             f"({allowed:.1f} allowed)",
         ),
-        Check(
-            "sum of y = sum of gradients + sum of noise",
-            found.drift <= 1e-9,
-            f"largest relative drift {found.drift:.1e}",
-        ),
+        Check("sum of y = sum of gradients + sum of noise", found.drift <= 1e-9, drift),
     ]
 
 
 def write(found: AccuracyResult, out: Path) -> None:
-    write_csv(
-        out / "accuracy.csv",
-        ["q", "algorithm", "mean", "low", "high", "rms", "exact_rms", "p_same"],
-        (
-            _csv_row(q, row, point, p_same(points))
-            for q, points in found.points.items()
-            for row, point in points.items()
-        ),
+    rows = (
+        _csv_row(q, row, point, p_same(points))
+        for q, points in found.points.items()
+        for row, point in points.items()
     )
+    header = ["q", "algorithm", "mean", "low", "high", "rms", "exact_rms", "p_same"]
+    write_csv(out / "accuracy.csv", header, rows)
 
 
 def _csv_row(q: float, row: str, point: Point, p: float) -> list[Any]:

@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from cpgt.agent.privacy.account import Terms, epsilon_forever
 from cpgt.results.tables import write_csv
-from cpgt.studies.paper.accuracy import DECAYS
-from cpgt.studies.paper.rows import ROWS, row_network, row_objectives
+from cpgt.studies.paper.rows import DECAYS, ROWS, row_network, row_objectives
 from cpgt.theory.quadratics import Curvature, curvature
 from cpgt.theory.theorems import (
-    ProblemConstants,
     Theorem1,
     Theorem2,
+    constants_of,
     lemma_matrix,
     theorem_1,
     theorem_2,
 )
-from cpgt.topologies import spectrum
 
 DELTA = 1.0
 
@@ -42,19 +40,17 @@ class Conditions(NamedTuple):
 
 def conditions(row: str) -> Conditions:
     network, objectives = row_network(row), row_objectives(row)
-    algorithm, noise = network.algorithm_of(1), network.noise
-    graph, curved = spectrum(network.topology), curvature(objectives)
-    phi = algorithm.compressor.phi(objectives[0].dimension)
-    constants = ProblemConstants(curved.mu, curved.L, phi, graph.rho_w, graph.laplacian, noise.q)
+    noise, curved, dimension = network.noise, curvature(objectives), objectives[0].dimension
+    constants = constants_of(network, curved.mu, curved.L, dimension, noise.q)
     alpha, gamma = network.algorithm.alpha, network.algorithm.gamma
     G = lemma_matrix(constants, alpha, gamma)
-    terms = Terms(alpha, curved.L, DELTA, noise.s_x, noise.s_y, noise.q, objectives[0].dimension)
+    terms = Terms(alpha, curved.L, DELTA, noise.s_x, noise.s_y, noise.q, dimension)
     epsilon = epsilon_forever(terms)
     return Conditions(
         network.name,
         alpha,
         gamma,
-        phi,
+        constants.phi,
         curved,
         theorem_1(constants, alpha, gamma),
         float(np.abs(np.linalg.eigvals(G)).max()),
@@ -68,28 +64,21 @@ def all_conditions() -> list[Conditions]:
     return [conditions(row) for row in ROWS]
 
 
-HEADER = (
-    "algorithm", "mu_each", "mu_average", "L", "phi",
-    "gamma", "gamma_bound", "gamma_met",
-    "alpha", "alpha_bound", "alpha_met", "promised_rate", "lemma_radius",
-    "theorem2_alpha_bound", "theorem2_alpha_met", "q_min", "q_met", "epsilon_paper",
-    "epsilon_sound", "accuracy_decays_met",
-)  # fmt: skip
+def columns(c: Conditions) -> dict[str, Any]:
+    """One row of the file."""
+    return {
+        "algorithm": c.name, "mu_each": c.curvature.mu_each, "mu_average": c.curvature.mu,
+        "L": c.curvature.L, "phi": c.phi,
+        "gamma": c.gamma, "gamma_bound": c.first.gamma_bound, "gamma_met": c.first.gamma_met,
+        "alpha": c.alpha, "alpha_bound": c.first.alpha_bound, "alpha_met": c.first.alpha_met,
+        "promised_rate": c.first.rate, "lemma_radius": c.lemma_radius,
+        "theorem2_alpha_bound": c.second.alpha_bound, "theorem2_alpha_met": c.second.alpha_met,
+        "q_min": c.second.q_min, "q_met": c.second.q_met,
+        "epsilon_paper": c.second.epsilon, "epsilon_sound": c.sound,
+        "accuracy_decays_met": " ".join(map(str, c.decays_met)),
+    }  # fmt: skip
 
 
 def write(found: list[Conditions], out: Path) -> None:
-    write_csv(
-        out / "theorems.csv",
-        HEADER,
-        (
-            (
-                c.name, c.curvature.mu_each, c.curvature.mu, c.curvature.L, c.phi,
-                c.gamma, c.first.gamma_bound, c.first.gamma_met,
-                c.alpha, c.first.alpha_bound, c.first.alpha_met, c.first.rate, c.lemma_radius,
-                c.second.alpha_bound, c.second.alpha_met, c.second.q_min, c.second.q_met,
-                c.second.epsilon, c.sound,
-                " ".join(map(str, c.decays_met)),
-            )
-            for c in found
-        ),
-    )  # fmt: skip
+    rows = [columns(each) for each in found]
+    write_csv(out / "theorems.csv", list(rows[0]), (list(row.values()) for row in rows))

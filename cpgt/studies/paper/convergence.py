@@ -48,11 +48,8 @@ class Curve(NamedTuple):
 
 def simulate(row: str, rounds: int, first: int, trials: int, seed: int) -> ResidualPortion:
     """One batch of trials. Runs in a worker process."""
-    objectives = row_objectives(row)
-    network, played = row_network(row), rounds + BEYOND
-    found = run_trials(
-        network, objectives, trials=trials, rounds=played, seed=seed, first=first, every=EVERY
-    )
+    objectives, span = row_objectives(row), {"rounds": rounds + BEYOND, "every": EVERY}
+    found = run_trials(row_network(row), objectives, trials=trials, seed=seed, first=first, **span)
     ends = limits(objectives, found.noise)[:, None, :]
     return ResidualPortion(np.linalg.norm(found.x - ends, axis=(2, 3)).sum(axis=1), found.x[:, 0])
 
@@ -98,12 +95,9 @@ def _slope(rounds: NDArray[np.int64], logs: Floats) -> float:
 
 def predicted_rate(row: str) -> float:
     """The slower of the decay q of the noise and the round without noise and compression."""
-    network = row_network(row)
-    algorithm = network.algorithm
-    radius = tracking_radius(
-        network.topology.weights, hessians(row_objectives(row)), algorithm.alpha, algorithm.gamma
-    )
-    return max(network.noise.q, radius)
+    network, each = row_network(row), hessians(row_objectives(row))
+    alpha, gamma = network.algorithm.alpha, network.algorithm.gamma
+    return max(network.noise.q, tracking_radius(network.topology.weights, each, alpha, gamma))
 
 
 def checks(found: Mapping[str, Curve], processes: Mapping[str, ProcessRun]) -> list[Check]:
@@ -114,13 +108,9 @@ def checks(found: Mapping[str, Curve], processes: Mapping[str, ProcessRun]) -> l
         detail = f"rate {curve.rate:.5f} a round, slope steady to {abs(curve.steadiness - 1):.1%}"
         made.append(Check(f"{name} converges linearly", linear, f"{detail} ({STEADY:.0%} allowed)"))
         difference = largest_difference(curve, processes[row])
-        made.append(
-            Check(
-                f"{name}: trial 0 as processes equals trial 0 of the batch",
-                difference <= SAME,
-                f"largest relative difference {difference:.1e} in {processes[row].rounds} rounds",
-            )
-        )
+        detail = f"largest relative difference {difference:.1e} in {processes[row].rounds} rounds"
+        claim = f"{name}: trial 0 as processes equals trial 0 of the batch"
+        made.append(Check(claim, difference <= SAME, detail))
     return made
 
 
@@ -135,11 +125,8 @@ def write(found: Mapping[str, Curve], processes: Mapping[str, ProcessRun], out: 
     names = [row_network(row).name for row in found]
     rounds = next(iter(found.values())).rounds
     table = np.stack([curve.residual for curve in found.values()], axis=1)
-    write_csv(
-        out / "convergence.csv",
-        ["round", *names],
-        ((int(k), *r) for k, r in zip(rounds, table.tolist(), strict=True)),
-    )
+    means = ((k, *row) for k, row in zip(rounds.tolist(), table.tolist(), strict=True))
+    write_csv(out / "convergence.csv", ["round", *names], means)
     layers = list(next(iter(processes.values())).bytes)
     rows = (
         (row_network(row).name, int(k), *(int(processes[row].bytes[a][k]) for a in layers), value)
@@ -147,30 +134,26 @@ def write(found: Mapping[str, Curve], processes: Mapping[str, ProcessRun], out: 
         for k, value in zip(curve.rounds, curve.residual.tolist(), strict=True)
     )
     write_csv(out / "bytes.csv", ["algorithm", "round", *layers, "residual"], rows)
-    write_csv(
-        out / "rates.csv",
-        ["algorithm", "fitted", "predicted", "steadiness"],
-        ((row_network(r).name, c.rate, predicted_rate(r), c.steadiness) for r, c in found.items()),
+    rates = (
+        (row_network(r).name, c.rate, predicted_rate(r), c.steadiness) for r, c in found.items()
     )
+    write_csv(out / "rates.csv", ["algorithm", "fitted", "predicted", "steadiness"], rates)
 
 
 def draw(
     found: Mapping[str, Curve], processes: Mapping[str, ProcessRun], trials: int, out: Path
 ) -> None:
-    note = f"{NOTE} Mean of {trials:,} trials."
+    note, residual = f"{NOTE} Mean of {trials:,} trials.", r"mean $\|x(k) - x_\infty\|_F$"
     with figure(out, "convergence", note=note) as (axes,):
         for i, (row, curve) in enumerate(found.items()):
             label = f"{row_network(row).name}, rate {curve.rate:.4f}"
             axes.semilogy(curve.rounds, curve.residual, label=label, **look(i))
-        axes.set(xlabel="round $k$", ylabel=r"mean $\|x(k) - x_\infty\|_F$")
+        axes.set(xlabel="round $k$", ylabel=residual)
         axes.legend()
     bytes_note = f"{note} Bytes: frames of one trial run as processes."
     with figure(out, "bytes", note=bytes_note) as (axes,):
         for i, (row, curve) in enumerate(found.items()):
             sent = processes[row].bytes[LAYER][curve.rounds] / 1e6
             axes.semilogy(sent, curve.residual, label=row_network(row).name, **look(i))
-        axes.set(
-            xlabel="measured bytes of all edges, with ZMTP framing [MB]",
-            ylabel=r"mean $\|x(k) - x_\infty\|_F$",
-        )
+        axes.set(xlabel="measured bytes of all edges, with ZMTP framing [MB]", ylabel=residual)
         axes.legend()

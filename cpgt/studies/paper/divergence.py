@@ -48,11 +48,8 @@ def simulate(label: str, draws: int) -> Case:
     objectives = build_objectives(network, {})
     run = run_trials(network, objectives, trials=1, rounds=ROUNDS, seed=1)
     optimum = limits(objectives, np.zeros((1, objectives[0].dimension)))
-    return Case(
-        label,
-        dict(zip(ROWS, radii.T, strict=True)),
-        np.linalg.norm(run.x[:, 0] - optimum, axis=(1, 2)),
-    )
+    error = np.linalg.norm(run.x[:, 0] - optimum, axis=(1, 2))
+    return Case(label, dict(zip(ROWS, radii.T, strict=True)), error)
 
 
 def _radii(scale: float, seed: int) -> list[float]:
@@ -80,16 +77,13 @@ def checks(cases: Sequence[Case]) -> list[Check]:
 
 
 def write(cases: Sequence[Case], out: Path) -> None:
-    write_csv(
-        out / "divergence.csv",
-        ["cost", "algorithm", "draw", "spectral_radius"],
-        (
-            (case.label, row_network(row).name, i + 1, float(radius))
-            for case in cases
-            for row, radii in case.radii.items()
-            for i, radius in enumerate(radii)
-        ),
+    rows = (
+        (case.label, row_network(row).name, i, float(radius))
+        for case in cases
+        for row, radii in case.radii.items()
+        for i, radius in enumerate(radii, start=1)
     )
+    write_csv(out / "divergence.csv", ["cost", "algorithm", "draw", "spectral_radius"], rows)
 
 
 def draw(cases: Sequence[Case], out: Path) -> None:
@@ -101,15 +95,13 @@ def draw(cases: Sequence[Case], out: Path) -> None:
             shares = np.arange(1, len(radii) + 1) / len(radii)
             left.step(radii, shares, label=f"$f_i$ = {case.label}", **look(i))
             right.semilogy(case.error, label=f"$f_i$ = {case.label}", **look(i))
-            radius = case.radii[DIADSP][0]
             tail = np.arange(ROUNDS // 2, ROUNDS + 1)
-            guide = case.error[-1] * radius ** (tail - ROUNDS)
+            guide = case.error[-1] * case.radii[DIADSP][0] ** (tail - ROUNDS)
             label = "slope: spectral radius" if i == len(cases) - 1 else None
             right.semilogy(tail, guide, color="0.6", lw=4, zorder=0, label=label)
         left.axvline(1, color="0.4", lw=1)
-        left.set(
-            xlabel="spectral radius of one round of DiaDSP", ylabel="share of draws", xscale="log"
-        )
+        left.set(xlabel="spectral radius of one round of DiaDSP", ylabel="share of draws")
+        left.set_xscale("log")
         ticks = (1, 2, 5, 10, 20)
         left.set_xticks(ticks, map(str, ticks), minor=False)
         left.set_xticks([], minor=True)

@@ -6,7 +6,7 @@ import platform
 import time
 from collections.abc import Sequence
 from importlib.metadata import version
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 
 from rich.console import Console
@@ -26,16 +26,15 @@ def reproduce_paper(
 ) -> list[Check]:
     """Write all files, and return the checks."""
     began = time.monotonic()
-    console.print(f"[bold red]NOT PRIVATE[/]: {NOT_PRIVATE}", highlight=False)
+    console.print(f"[bold red]NOT PRIVATE[/]: {NOT_PRIVATE}")
     processes = _run_rows(out / "processes", rounds, seed, console)
     figures = [
         convergence.tasks(trials, rounds, seed),
         accuracy.tasks(trials, seed),
         divergence.tasks(draws),
     ]
-    results = iter(
-        run_tasks([task for tasks in figures for task in tasks], f"{trials:,} trials", console)
-    )
+    all_tasks = list(chain.from_iterable(figures))
+    results = iter(run_tasks(all_tasks, f"{trials:,} trials", console))
     parts = [list(islice(results, len(tasks))) for tasks in figures]
     curves = convergence.curves(parts[0], trials, rounds)
     found, cases = accuracy.gather(parts[1], trials), parts[2]
@@ -52,7 +51,7 @@ def reproduce_paper(
     divergence.write(cases, out)
     divergence.draw(cases, out)
     conditions.write(table, out)
-    _write_summary(out, trials, seed, time.monotonic() - began, made)
+    _write_summary(out, trials, seed, began, made)
     _show(curves, processes, table, made, console)
     return made
 
@@ -67,15 +66,13 @@ def _run_rows(out: Path, rounds: int, seed: int, console: Console) -> dict[str, 
     return runs
 
 
-def _write_summary(
-    out: Path, trials: int, seed: int, seconds: float, made: Sequence[Check]
-) -> None:
+def _write_summary(out: Path, trials: int, seed: int, began: float, made: list[Check]) -> None:
     versions = {name: version(name) for name in ("cpgt", "numpy")}
     summary = {
         "not_private": [NOT_PRIVATE],
         "trials": trials,
         "seed": seed,
-        "seconds": round(seconds, 1),
+        "seconds": round(time.monotonic() - began, 1),
         "versions": {"python": platform.python_version(), **versions},
         "checks": made,
     }
@@ -98,7 +95,7 @@ def _show(
     console.print("Conditions of the theorems, and whether they are met", _theorems(table))
     for check in made:
         verdict = "[green]holds[/]" if check.passed else "[bold red]FAILS[/]"
-        console.print(f"{verdict}  {check.name}: {check.detail}", highlight=False, soft_wrap=True)
+        console.print(f"{verdict}  {check.name}: {check.detail}", soft_wrap=True)
 
 
 def _theorems(table: Sequence[conditions.Conditions]) -> Table:

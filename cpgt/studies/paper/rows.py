@@ -11,6 +11,7 @@ from cpgt.configuration.network import Network
 
 ROWS = ("paper-c1", "paper-c2-1", "paper-c2-2", "paper-diadsp")
 PORTION = 200  # trials in one batch: many, because calls of numpy cost; few, because of the cache
+DECAYS = tuple(round(0.18 + 0.08 * i, 2) for i in range(10))  # of the figure "accuracy"
 NOTE = "NOT PRIVATE (seeded experiment on synthetic data). f_i = |A_i x - b_i|² / 36."
 
 

@@ -19,7 +19,7 @@ from cpgt.results.formatting import json_ready
 from cpgt.theory.adjacency import AdjacencyClaims, smoothness_bounds
 from cpgt.theory.auditing.attack import LIKELIHOOD, Attacker
 from cpgt.theory.auditing.bound import Bound, Statistic, lower_bound
-from cpgt.theory.auditing.pair import Divergence, Pair, divergence, function_pair, record_pair
+from cpgt.theory.auditing.pair import divergence, function_pair, record_pair
 from cpgt.theory.auditing.wiretap import Maker, eavesdrop
 from cpgt.theory.theorems import require_covered
 
@@ -82,8 +82,13 @@ def run_audit(
         raise InputError(f"--agent {agent}: the network has agents 1..{len(claimed)}")
     trials = settings.trials or _default_trials(len(claimed), network.rounds)
     scales = network.algorithm_of(agent).noise.scales_of(np.arange(network.rounds))
-    known = divergence(objectives[agent - 1], network.algorithm.alpha, scales)
-    pair = _choose_pair(network, agent, objectives[agent - 1], known, claims, settings.seed)
+    own, rng = objectives[agent - 1], np.random.default_rng(settings.seed)
+    known = divergence(own, network.algorithm.alpha, scales)
+    if claims.adjacency == "function":
+        pair = function_pair(own, known, claims.delta, rng)
+    else:
+        data = find_data(network, agent, {})
+        pair = record_pair(network, data, claims.delta, claims.smoothness or 0.0, rng)
     attacker = Attacker(network, agent, pair, scales)
 
     def attack(objective: Objective, seed: int) -> list[Statistic]:
@@ -113,21 +118,6 @@ def _claimed_epsilons(
         for agent, L in zip(network.agents, smoothness, strict=True)
     }
     return {agent: epsilon_after(each, network.rounds) for agent, each in terms.items()}
-
-
-def _choose_pair(
-    network: Network,
-    agent: int,
-    objective: Objective,
-    known: Divergence | None,
-    claims: AdjacencyClaims,
-    seed: int,
-) -> Pair:
-    rng = np.random.default_rng(seed)
-    if claims.adjacency == "function":
-        return function_pair(objective, known, claims.delta, rng)
-    data = find_data(network, agent, {})
-    return record_pair(network, data, claims.delta, claims.smoothness or 0.0, rng)
 
 
 def _default_trials(agents: int, rounds: int) -> int:

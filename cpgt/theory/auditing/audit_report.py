@@ -15,31 +15,28 @@ if TYPE_CHECKING:
 
 
 def show_audit(audit: Audit, console: Console) -> None:
-    bound, event = audit.bound, audit.bound.event
     certain = f"holds with confidence {100 * audit.confidence:g} %"
     rows = [
         ("claimed, sound", audit.claimed.sound, "must not be exceeded"),
         ("claimed by the paper", audit.claimed.paper, "Theorem 2's value, for comparison"),
         ("exact loss of the pair", audit.exact, "on the worst x^a, y^a (quadratic f)"),
         ("largest loss seen", audit.largest_seen, "in the runs (uncompressed)"),
-        ("audited lower bound", bound.epsilon, certain),
+        ("audited lower bound", audit.bound.epsilon, certain),
     ]
     cells = ((name, format_number(value, ".5g"), meaning) for name, value, meaning in rows)
     heading = f"agent {audit.agent}, {audit.rounds} rounds"
     console.print(make_table((heading, "epsilon", "what it is"), cells))
-    sign = ">" if event.above else "<="
-    console.print(
-        f"best test: {event.statistic} {sign} {event.threshold:.4g}, "
-        f"true in {bound.likelier[0]} of {bound.likelier[1]} runs of one problem "
-        f"and in {bound.rarer[0]} of {bound.rarer[1]} of the other",
-        highlight=False,
-        soft_wrap=True,
-    )
-    for line in _verdicts(audit):
+    for line in _sentences(audit):
         console.print(line, highlight=False, soft_wrap=True)
 
 
-def _verdicts(audit: Audit) -> Iterator[str]:
+def _sentences(audit: Audit) -> Iterator[str]:
+    event, likelier, rarer = audit.bound.event, audit.bound.likelier, audit.bound.rarer
+    yield (
+        f"best test: {event.statistic} {'>' if event.above else '<='} {event.threshold:.4g}, "
+        f"true in {likelier[0]} of {likelier[1]} runs of one problem "
+        f"and in {rarer[0]} of {rarer[1]} of the other"
+    )
     if audit.violated:
         yield "[bold red]VIOLATED[/]: the loss exceeds the claim."
     elif math.isinf(audit.claimed.sound):

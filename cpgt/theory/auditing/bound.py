@@ -10,15 +10,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
+from itertools import product
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import betaincinv
 
 from cpgt.wire.arrays import Floats
 
-Counts = NDArray[np.int64]
+Counts: TypeAlias = tuple[Any, int]  # runs with the event (one number or many), and all runs
 CAUTION = 1e-3  # the selection uses a higher confidence: of thousands of events some are lucky
 
 
@@ -54,15 +54,9 @@ def lower_bound(
         next(s.values for s in side if s.name == event.statistic)[len(side[0].values) // 2 :]
         for side in (first, second)
     ]
-    seen = [int(((values > event.threshold) == event.above).sum()) for values in judged]
-    sizes = [len(values) for values in judged]
-    likelier, rarer = (1, 0) if event.second else (0, 1)
-    epsilon = _epsilon(
-        np.array(seen[likelier]), sizes[likelier], np.array(seen[rarer]), sizes[rarer], confidence
-    )
-    return Bound(
-        float(epsilon), event, (seen[likelier], sizes[likelier]), (seen[rarer], sizes[rarer])
-    )
+    counts = [(int(((v > event.threshold) == event.above).sum()), len(v)) for v in judged]
+    likelier, rarer = counts[::-1] if event.second else counts
+    return Bound(float(_epsilon(likelier, rarer, confidence)), event, likelier, rarer)
 
 
 def _select(
@@ -72,27 +66,24 @@ def _select(
     for one, other in zip(first, second, strict=True):
         a, b = (np.sort(s.values[: len(s.values) // 2]) for s in (one, other))
         thresholds = np.unique(np.concatenate([a, b]))
-        above = [
-            len(values) - np.searchsorted(values, thresholds, side="right") for values in (a, b)
-        ]
-        for is_above in (True, False):
-            counts = above if is_above else [len(a) - above[0], len(b) - above[1]]
-            for is_second in (True, False):
-                (likely, n), (rare, m) = ((counts[1], len(b)), (counts[0], len(a)))[
-                    :: 1 if is_second else -1
-                ]
-                found = _epsilon(likely, n, rare, m, confidence)
-                at = int(found.argmax())
-                if found[at] > best:
-                    best = float(found[at])
-                    chosen = RejectionRegion(one.name, float(thresholds[at]), is_above, is_second)
+        below = [np.searchsorted(values, thresholds, side="right") for values in (a, b)]
+        for is_above, is_second in product((True, False), repeat=2):
+            sides = zip(below, (len(a), len(b)), strict=True)
+            counts = [(size - n if is_above else n, size) for n, size in sides]
+            likelier, rarer = counts[::-1] if is_second else counts
+            found = _epsilon(likelier, rarer, confidence)
+            at = int(found.argmax())
+            if found[at] > best:
+                best = float(found[at])
+                chosen = RejectionRegion(one.name, float(thresholds[at]), is_above, is_second)
     if chosen is None:
         raise ValueError("no statistic to choose from")
     return best, chosen
 
 
-def _epsilon(likely: Counts, n: int, rare: Counts, m: int, confidence: float) -> Floats:
+def _epsilon(likelier: Counts, rarer: Counts, confidence: float) -> Floats:
     """log(lower limit of the likelier / upper limit of the rarer), at least 0."""
+    (likely, n), (rare, m) = likelier, rarer
     doubt = (1.0 - confidence) / 2  # half for each limit
     least = np.where(likely == 0, 0.0, betaincinv(np.maximum(likely, 1), n - likely + 1.0, doubt))
     most = np.where(rare == m, 1.0, betaincinv(rare + 1.0, np.maximum(m - rare, 1), 1 - doubt))

@@ -7,8 +7,7 @@ as it does after a lost connection: the repetition must reveal nothing new.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -29,8 +28,7 @@ Maker: TypeAlias = Callable[
 ]
 
 
-@dataclass(frozen=True, eq=False)
-class Transcript:
+class Transcript(NamedTuple):
     """Decoded messages, as first and as last sent: (trials, agents, rounds, channels, d)."""
 
     first: Floats
@@ -46,37 +44,26 @@ def eavesdrop(
 ) -> Transcript:
     """Independent runs from x(0) = 0. Runs of other seeds and other trials share no randomness."""
     parts = parts_of(network, objectives)
-    runs = [_one_run(network, parts, seed, trial, make) for trial in range(trials)]
+    runs = [_one_run(network, parts, (seed << 32) + trial, make) for trial in range(trials)]
     shape = (trials, len(parts), network.rounds, CHANNELS, objectives[0].dimension)
-    first, last = (np.stack([run[i] for run in runs]).reshape(shape) for i in (0, 1))
-    return Transcript(first, last)
+    return Transcript(*(np.stack(each).reshape(shape) for each in zip(*runs, strict=True)))
 
 
-def _one_run(
-    network: Network, parts: Sequence[Part], seed: int, trial: int, make: Maker
-) -> tuple[Floats, Floats]:
+def _one_run(network: Network, parts: Sequence[Part], seed: int, make: Maker) -> Transcript:
+    """The messages of one trial, (agents * rounds, channels, d)."""
     receivers = {agent: (*peers, SPY) for agent, peers in network.neighbours.items()}
     transports = MemoryTransport.network({SPY: (), **receivers})
-    run_seed = (seed << 32) + trial
-    dimension = parts[0].objective.dimension
-    participants = [
-        make(
-            *part,
-            np.zeros(dimension),
-            Randomness(seeded_secret(run_seed, part.agent)),
-            transports[part.agent],
-        )
-        for part in parts
-    ]
+    dimension, participants = parts[0].objective.dimension, []
+    for part in parts:
+        randomness = Randomness(seeded_secret(seed, part.agent))
+        participants.append(make(*part, np.zeros(dimension), randomness, transports[part.agent]))
     for k in range(network.rounds):
         # a resend covers this round and the one before
         play_round(participants, resend=k % 2 == 1 or k == network.rounds - 1)
     return _decoded(transports[SPY], dimension, len(parts), network.rounds)
 
 
-def _decoded(
-    spy: MemoryTransport, dimension: int, agents: int, rounds: int
-) -> tuple[Floats, Floats]:
+def _decoded(spy: MemoryTransport, dimension: int, agents: int, rounds: int) -> Transcript:
     payloads: dict[tuple[int, int], list[bytes]] = {}
     while (frame := spy.receive()) is not None:
         sender, round_, payload = parse_frame(frame)
@@ -84,7 +71,7 @@ def _decoded(
     order = [(agent, k) for agent in range(1, agents + 1) for k in range(rounds)]
     first, last = ([payloads[key][i] for key in order] for i in (0, -1))
     decoded = _dense(first, dimension)
-    return decoded, decoded if last == first else _dense(last, dimension)
+    return Transcript(decoded, decoded if last == first else _dense(last, dimension))
 
 
 def _dense(payloads: list[bytes], dimension: int) -> Floats:

@@ -120,11 +120,10 @@ class NoiseTradeoff:
         floor, share, floor_cost = self._choose_floor(cost, budget, rounds)
         if not share < 1:
             return NoiseChoice(epsilon, rounds, math.inf, math.inf, q, math.inf, floor)
-        error = math.sqrt(self._response.start[rounds] + cost / (1 - share) ** 2 + floor_cost)
+        square = self._response.start[rounds] + cost / (1 - share) ** 2 + floor_cost
+        error = math.sqrt(square) if math.isfinite(square) else math.inf
         s_x, s_y = s_x / (1 - share), s_y / (1 - share)
-        return NoiseChoice(
-            epsilon, rounds, s_x, s_y, q, error if math.isfinite(error) else math.inf, floor
-        )
+        return NoiseChoice(epsilon, rounds, s_x, s_y, q, error, floor)
 
     def _choose_floor(
         self, cost: float, budget: float, rounds: int
@@ -150,17 +149,13 @@ class NoiseTradeoff:
         return _spent(unit, self._response.rounds), x + y
 
     def _compute_coefficients(self, q: float) -> tuple[Floats, ...]:
-        """X, Y, R_x, R_y by number of rounds."""
-        return (*self._spending(q), *self._response.unit_costs(q))
-
-    def _spending(self, q: float) -> tuple[Floats, Floats]:
-        """sqrt(d) X and sqrt(d) Y by number of rounds. Epsilon is linear in 1 / s_x, 1 / s_y."""
+        """sqrt(d) X, sqrt(d) Y, R_x and R_y by number of rounds. Epsilon is linear in 1 / s_x and
+        1 / s_y, so two accounts give X and Y."""
         unit = replace(self._terms, s_x=1.0, s_y=1.0, q=q, floor=0.0, grid=0.0, rounding=0.0)
-        both, less_y = (
-            _spent(terms, self._response.rounds) for terms in (unit, replace(unit, s_y=2.0))
-        )
+        both = _spent(unit, self._response.rounds)
+        less_y = _spent(replace(unit, s_y=2.0), self._response.rounds)
         with np.errstate(all="ignore"):  # inf - inf is NaN: either means unaffordable
-            return 2 * less_y - both, 2 * (both - less_y)
+            return 2 * less_y - both, 2 * (both - less_y), *self._response.unit_costs(q)
 
     def _spend_exactly(self, choice: NoiseChoice) -> NoiseChoice:
         """With a floor the scales spend less than the bound; lower them until all is spent."""
@@ -182,13 +177,10 @@ class NoiseTradeoff:
 
     def _useless(self, choice: NoiseChoice) -> InputError:
         step = self._terms.alpha * self._terms.smoothness
-        why = (
-            f"alpha L is {step:.3g}, and from 1/2 on the states of adjacent problems diverge; "
-            "lower algorithm.alpha"
-            if step >= 0.5
-            else "use more epsilon, fewer rounds"
-            + (", or another noise.floor" if self._floor else "")
-        )
+        why = f"use more epsilon, fewer rounds{', or another noise.floor' if self._floor else ''}"
+        if step >= 0.5:
+            diverge = "from 1/2 on the states of adjacent problems diverge"
+            why = f"alpha L is {step:.3g}, and {diverge}; lower algorithm.alpha"
         return InputError(
             f"epsilon = {choice.epsilon:g} for {choice.rounds} rounds needs noise that leaves "
             f"nothing of the result: {why}"

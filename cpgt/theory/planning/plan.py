@@ -20,6 +20,7 @@ from cpgt.agent.privacy.account import Epsilon, Terms, epsilon_after, epsilon_fo
 from cpgt.agent.privacy.budget import Adjacency, make_terms
 from cpgt.configuration.network import Network
 from cpgt.configuration.schema import NoiseSection, PrivacySection
+from cpgt.theory import theorems
 from cpgt.theory.adjacency import AdjacencyClaims
 from cpgt.theory.planning.forecast import Response, limit_spread, mean_length
 from cpgt.theory.planning.noise_tradeoff import FRONTIER_ROUNDS, NoiseChoice, NoiseTradeoff
@@ -32,15 +33,6 @@ from cpgt.theory.planning.problem import (
 )
 from cpgt.theory.planning.rehearsal import measure_magnitude, measure_rate, measure_traffic
 from cpgt.theory.quadratics import tracking_radius
-from cpgt.theory.theorems import (
-    ProblemConstants,
-    Theorem1,
-    Theorem2,
-    require_covered,
-    theorem_1,
-    theorem_2,
-)
-from cpgt.topologies import spectrum
 from cpgt.wire.arrays import Floats
 
 MAGNITUDE_MARGIN = 16  # privacy.magnitude over the largest |x|, |y| of the rehearsals, at least
@@ -91,8 +83,8 @@ class NetworkPlan:
     phi: float
     rho_w: float
     noise: dict[str, float]
-    theorem_1: Theorem1
-    theorem_2: Theorem2
+    theorem_1: theorems.Theorem1
+    theorem_2: theorems.Theorem2
     epsilon: dict[int, Epsilon]  # by agent, after all rounds
     epsilon_forever: dict[int, Epsilon | None]
     rate: ExpectedRate
@@ -109,12 +101,11 @@ def make_plan(
     epsilon: float | None = None,
 ) -> tuple[NetworkPlan, Network]:
     """The plan and its network. If epsilon is given, this network has the best noise for it."""
-    require_covered(network)
+    theorems.require_covered(network)
     problem = analyse_problem(objectives, claims.smoothness)
     rounds = math.ceil(network.rounds * max(FRONTIER_ROUNDS))
-    planner = Planner(
-        network, objectives, claims, problem, linear_response(network, problem, rounds)
-    )
+    response = linear_response(network, problem, rounds)
+    planner = Planner(network, objectives, claims, problem, response)
     if epsilon is None:
         return planner.plan(), network
     planner = planner.with_bounds(epsilon)
@@ -188,10 +179,12 @@ class Planner:
     ) -> NetworkPlan:
         network, claims, problem = self.network, self.claims, self.problem
         alpha, gamma, L = network.algorithm.alpha, network.algorithm.gamma, max(problem.smoothness)
-        noise, constants, epsilon = self._largest_noise(), self._constants(), self._epsilon()
+        dimension, noise = problem.optimum.size, self._largest_noise
+        constants = theorems.constants_of(network, problem.convexity, L, dimension, noise["q"])
+        epsilon = {agent: epsilon_after(t, network.rounds) for agent, t in self._terms.items()}
         return NetworkPlan(
             agents=len(network.agents),
-            dimension=problem.optimum.size,
+            dimension=dimension,
             rounds=network.rounds,
             alpha=alpha,
             gamma=gamma,
@@ -210,8 +203,8 @@ class Planner:
             phi=constants.phi,
             rho_w=constants.rho_w,
             noise=noise,
-            theorem_1=theorem_1(constants, alpha, gamma),
-            theorem_2=theorem_2(alpha, L, **noise, delta=claims.delta),
+            theorem_1=theorems.theorem_1(constants, alpha, gamma),
+            theorem_2=theorems.theorem_2(alpha, L, **noise, delta=claims.delta),
             epsilon=epsilon,
             epsilon_forever={a: epsilon_forever(t) for a, t in self._exact_terms.items()},
             rate=self._rate(),
@@ -221,20 +214,10 @@ class Planner:
             frontier=list(frontier),
         )
 
+    @cached_property
     def _largest_noise(self) -> dict[str, float]:
         noises = [self.network.noise.of(agent) for agent in self.network.agents]
         return {name: max(noise[name] for noise in noises) for name in ("s_x", "s_y", "q")}
-
-    def _constants(self) -> ProblemConstants:
-        graph, problem = spectrum(self.network.topology), self.problem
-        phi = self.network.algorithm_of(1).compressor.phi(problem.optimum.size)
-        q = self._largest_noise()["q"]
-        L = max(problem.smoothness)
-        return ProblemConstants(problem.convexity, L, phi, graph.rho_w, graph.laplacian, q)
-
-    def _epsilon(self) -> dict[int, Epsilon]:
-        rounds = self.network.rounds
-        return {agent: epsilon_after(terms, rounds) for agent, terms in self._terms.items()}
 
     def _rounding(self, epsilon: dict[int, Epsilon]) -> float:
         """The largest part of any agent's epsilon that rounding spends."""
@@ -244,13 +227,11 @@ class Planner:
         )
 
     def _rate(self) -> ExpectedRate:
-        network, problem, algorithm = self.network, self.problem, self.network.algorithm
-        iteration = None
+        network, problem, iteration = self.network, self.problem, None
         if problem.gradients.size <= MAX_UNKNOWNS:
-            iteration = tracking_radius(
-                network.topology.weights, problem.hessians, algorithm.alpha, algorithm.gamma
-            )
-        noise = self._largest_noise()["q"] if network.noisy else 0.0
+            weights, steps = network.topology.weights, network.algorithm
+            iteration = tracking_radius(weights, problem.hessians, steps.alpha, steps.gamma)
+        noise = self._largest_noise["q"] if network.noisy else 0.0
         measured = measure_rate(network, self.objectives, problem.optimum)
         return ExpectedRate(noise, iteration, measured)
 

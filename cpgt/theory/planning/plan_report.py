@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.table import Table
 
-from cpgt.agent.privacy.account import Epsilon
 from cpgt.results.formatting import format_met, format_number, make_table
-from cpgt.theory.planning.plan import NetworkPlan
+
+if TYPE_CHECKING:
+    from cpgt.agent.privacy.account import Epsilon
+    from cpgt.theory.planning.plan import NetworkPlan
 
 MAX_ROWS = 12
 MAX_NAMES = 8
@@ -59,8 +62,8 @@ def _epsilons(plan: NetworkPlan) -> Table:
         numbers = f"agent {', '.join(map(str, agents[:MAX_NAMES]))}"
         name = "every agent" if len(agents) == plan.agents else numbers
         limit = format_number(forever and forever.sound, ".4g", "none")
-        row = f"{name}, {plan.rounds:,} rounds", f"{spent.paper:.4g}", f"{spent.sound:.4g}", limit
-        rows.append(row)
+        name = f"{name}, {plan.rounds:,} rounds"
+        rows.append((name, f"{spent.paper:.4g}", f"{spent.sound:.4g}", limit))
     heading = f"epsilon, delta = {plan.delta:g} ({plan.adjacency})"
     return make_table((heading, "paper", "sound", "infinite rounds, exact"), rows)
 
@@ -128,10 +131,8 @@ def _rounding_remarks(plan: NetworkPlan) -> Iterator[str]:
 def _frontier(plan: NetworkPlan) -> Table:
     errors = {(choice.epsilon, choice.rounds): choice.error for choice in plan.frontier}
     epsilons, rounds = (sorted(set(values)) for values in zip(*errors, strict=True))
-    rows = (
-        (f"{e:g}", *(format_number(errors.get((e, k)), ".4g", "") for k in rounds))
-        for e in epsilons
-    )
+    cells = {e: [format_number(errors.get((e, k)), ".4g", "") for k in rounds] for e in epsilons}
+    rows = ((f"{e:g}", *row) for e, row in cells.items())
     headings = "epsilon", *(f"K = {k:,}" for k in rounds)
     return make_table(headings, rows, title="least expected error |x(K) - x*|, rms")
 
@@ -140,22 +141,17 @@ def draw_frontier(plan: NetworkPlan, folder: Path) -> None:
     """Write frontier.pdf and frontier.png."""
     from cpgt.results.figures import figure, marked
 
-    note = (
-        f"{plan.agents} agents, d = {plan.dimension}, delta = {plan.delta:g}, "
-        f"{plan.adjacency} adjacency"
-    )
+    difference = f"delta = {plan.delta:g}, {plan.adjacency} adjacency"
+    note = f"{plan.agents} agents, d = {plan.dimension}, {difference}"
     epsilons = sorted({choice.epsilon for choice in plan.frontier})
     with figure(folder, "frontier", note=note) as (axes,):
         for i, k in enumerate(sorted({choice.rounds for choice in plan.frontier})):
-            row = sorted((c for c in plan.frontier if c.rounds == k), key=lambda c: c.epsilon)
-            axes.loglog(
-                [c.epsilon for c in row], [c.error for c in row], label=f"{k:,} rounds", **marked(i)
-            )
+            points = sorted((c.epsilon, c.error) for c in plan.frontier if c.rounds == k)
+            axes.loglog(*zip(*points, strict=True), label=f"{k:,} rounds", **marked(i))
         axes.set_xticks(epsilons, [f"{epsilon:g}" for epsilon in epsilons])
         axes.minorticks_off()
         start = plan.accuracy.start_rms
         axes.axhline(start, color="0.5", linewidth=1)
         axes.annotate("the start", (epsilons[0], start), fontsize=8, va="bottom")
-        axes.set_xlabel("epsilon (sound)")
-        axes.set_ylabel("expected error |x(K) - x*|, rms")
+        axes.set(xlabel="epsilon (sound)", ylabel="expected error |x(K) - x*|, rms")
         axes.legend()
