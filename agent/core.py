@@ -10,8 +10,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any, Protocol
 
-from cpgt.agent.algorithms import Algorithm
-from cpgt.agent.algorithms.algorithm import WeightedMessages
+from cpgt.agent.algorithms import Algorithm, WeightedMessages
 from cpgt.agent.compiled import CompiledCore
 from cpgt.agent.objectives import Objective
 from cpgt.agent.privacy.randomness import Randomness

@@ -9,11 +9,13 @@ from dataclasses import dataclass
 import numpy as np
 import zmq
 
-from cpgt.agent.algorithms import build_algorithm, start_point
+from cpgt.agent.algorithms import start_point
+from cpgt.agent.algorithms.registry import build_algorithm
 from cpgt.agent.connect import open_connections
 from cpgt.agent.errors import PeerError
 from cpgt.agent.lifecycle import Phase
-from cpgt.agent.objectives import build_objective, load_data
+from cpgt.agent.objectives.loading import load_data
+from cpgt.agent.objectives.registry import build_objective
 from cpgt.agent.participant import Participant
 from cpgt.agent.privacy.budget import Claims, open_account
 from cpgt.agent.privacy.privacy_log import PrivacyLog

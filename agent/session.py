@@ -14,7 +14,7 @@ from typing import NamedTuple, TypeAlias
 
 from cpgt.agent.errors import AgentError, InputError, PeerError
 from cpgt.agent.lifecycle import Action, Phase, Trigger, step, trigger_of
-from cpgt.agent.objectives import is_code
+from cpgt.agent.objectives.registry import is_code
 from cpgt.agent.participant import Participant
 from cpgt.agent.privacy.account import Epsilon
 from cpgt.agent.privacy.budget import Spending

@@ -15,6 +15,7 @@ from cpgt.wire.arrays import Bytes, Floats, Integers
 from cpgt.wire.bits import to_bits
 from cpgt.wire.errors import ProtocolError
 
+MAX_BITS = 16
 LEVELS_PER_BYTE = {1: 5, 2: 3, 3: 2}
 Unpack: TypeAlias = Callable[[Bytes], Floats]
 

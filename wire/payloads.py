@@ -38,13 +38,12 @@ from cpgt.wire.arrays import Bytes, Floats, Floats32, Integers
 from cpgt.wire.bits import Reader, pack_length
 from cpgt.wire.errors import ProtocolError, WireError
 from cpgt.wire.fields import reader_after_form, require_finite
-from cpgt.wire.packing import pack, packed_size, unpacker
+from cpgt.wire.packing import MAX_BITS, pack, packed_size, unpacker
 from cpgt.wire.sparse import FLOAT_TYPES, SAMPLED, SPARSE, decode_sparse, encode_sparse
 from cpgt.wire.vectors import Dense, Patch, Patched, Powers, Quantized, Sparse, Vectors, spread
 
 DENSE, POWERS = 0, 8
 PACKED, CODED, BUCKETS_PACKED, BUCKETS_CODED = 32, 64, 96, 128
-MAX_BITS = 16
 BITS_MASK = 31  # of a quantized form: its first byte is a multiple of 32, plus b
 FLOAT32 = np.dtype("<f4")
 LARGEST_EXPONENT = 1023  # of a float

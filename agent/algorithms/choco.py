@@ -18,7 +18,7 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from cpgt.agent.algorithms.algorithm import X_ROWS, WeightedMessages
+from cpgt.agent.algorithms import X_ROWS, WeightedMessages
 from cpgt.agent.algorithms.exchange import (
     PULL,
     REFERENCE,

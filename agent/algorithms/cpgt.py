@@ -31,7 +31,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cpgt.agent.algorithms.algorithm import X_ROWS, Y_ROWS, Limit, WeightedMessages
+from cpgt.agent.algorithms import X_ROWS, Y_ROWS, Limit, WeightedMessages
 from cpgt.agent.algorithms.exchange import PULL, REFERENCE, SendsDifferences, add_messages
 from cpgt.agent.objectives import Objective
 from cpgt.agent.privacy.randomness import Randomness

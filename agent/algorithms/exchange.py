@@ -8,14 +8,7 @@ from typing import Annotated, ClassVar, Protocol, TypeVar
 
 import numpy as np
 
-from cpgt.agent.algorithms.algorithm import (
-    Algorithm,
-    Limit,
-    OutgoingLike,
-    StateLike,
-    WeightedMessages,
-    X,
-)
+from cpgt.agent.algorithms import Algorithm, Limit, OutgoingLike, StateLike, WeightedMessages, X
 from cpgt.bounds import NonNegative
 from cpgt.wire.arrays import Floats
 

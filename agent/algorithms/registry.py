@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any, NamedTuple
 
-from cpgt.agent.algorithms.algorithm import Algorithm
+from cpgt.agent.algorithms import Algorithm
 from cpgt.agent.algorithms.cgt import CompressedGradientTracking
 from cpgt.agent.algorithms.choco import Choco
 from cpgt.agent.algorithms.cpgt import CPGT
@@ -14,7 +14,7 @@ from cpgt.agent.algorithms.dgd import DistributedGradientDescent
 from cpgt.agent.algorithms.extra import Extra
 from cpgt.agent.algorithms.private_dgd import PrivateGradientDescent
 from cpgt.agent.algorithms.shrinking_range import QuantizedGradientTracking
-from cpgt.agent.compressors import COMPRESSORS, Identity
+from cpgt.agent.compressors.registry import COMPRESSORS, Identity
 from cpgt.agent.errors import InputError
 from cpgt.agent.privacy.noise import LaplaceNoise
 

@@ -22,12 +22,12 @@ from typing import Annotated
 
 import numpy as np
 
-from cpgt.agent.algorithms.algorithm import Limit
+from cpgt.agent.algorithms import Limit
 from cpgt.agent.algorithms.cpgt import CPGT, Outgoing, State
 from cpgt.agent.algorithms.exchange import REFERENCE
 from cpgt.agent.privacy.randomness import Randomness
 from cpgt.bounds import Bounds, InsideUnit, Positive
-from cpgt.wire.payloads import MAX_BITS
+from cpgt.wire.packing import MAX_BITS
 from cpgt.wire.vectors import Quantized
 
 MIN_SPACING = float(np.finfo(np.float32).tiny)  # a decaying spacing would underflow to 0

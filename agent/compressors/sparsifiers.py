@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from cpgt.agent.compressors.compressor import Compressor
+from cpgt.agent.compressors import Compressor
 from cpgt.agent.errors import InputError
 from cpgt.bounds import Count
 from cpgt.wire.arrays import Floats

@@ -8,8 +8,8 @@ from typing import Annotated
 import numpy as np
 
 from cpgt.agent.errors import DataError
+from cpgt.agent.objectives import Data
 from cpgt.agent.objectives.loading import labelled_rows
-from cpgt.agent.objectives.objective import Data
 from cpgt.agent.objectives.regression import (
     Regularisation,
     Scale,

@@ -12,7 +12,7 @@ from numpy.lib.npyio import NpzFile
 from numpy.typing import NDArray
 
 from cpgt.agent.errors import DataError
-from cpgt.agent.objectives.objective import Data
+from cpgt.agent.objectives import Data
 from cpgt.wire.arrays import Floats
 
 

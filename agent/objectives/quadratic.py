@@ -12,8 +12,8 @@ from functools import cached_property
 import numpy as np
 
 from cpgt.agent.errors import DataError
+from cpgt.agent.objectives import Data
 from cpgt.agent.objectives.loading import real_arrays
-from cpgt.agent.objectives.objective import Data
 from cpgt.agent.objectives.rounding import relative_error, root_mean_square
 from cpgt.wire.arrays import Floats
 

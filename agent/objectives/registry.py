@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from cpgt.agent.errors import CodeError, InputError
+from cpgt.agent.objectives import Data, Objective
 from cpgt.agent.objectives.classification import logistic, softmax
-from cpgt.agent.objectives.objective import Data, Objective
 from cpgt.agent.objectives.quadratic import quadratic
 from cpgt.agent.objectives.regression import huber, least_squares, ridge
 from cpgt.agent.options import check_bounds

@@ -7,8 +7,8 @@ from typing import Annotated, TypeAlias
 
 import numpy as np
 
+from cpgt.agent.objectives import Data
 from cpgt.agent.objectives.loading import labelled_rows
-from cpgt.agent.objectives.objective import Data
 from cpgt.agent.objectives.rounding import relative_error, root_mean_square
 from cpgt.bounds import NonNegative, Positive
 from cpgt.wire.arrays import Floats, product

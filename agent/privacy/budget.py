@@ -37,7 +37,8 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from cpgt.agent.algorithms import CPGT, Algorithm
+from cpgt.agent.algorithms import Algorithm
+from cpgt.agent.algorithms.cpgt import CPGT
 from cpgt.agent.errors import BudgetError, DataError, InputError
 from cpgt.agent.objectives import Objective, rounding_of, smoothness_of
 from cpgt.agent.objectives.rounding import UNIT

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 import cpgt
-from cpgt.agent.algorithms import X, Y, build_algorithm, start_point
+from cpgt.agent.algorithms import X, Y, start_point
 from cpgt.agent.algorithms.cpgt import State
 from cpgt.agent.algorithms.exchange import REFERENCE
+from cpgt.agent.algorithms.registry import build_algorithm
 from cpgt.agent.errors import DivergedError, InputError
 from cpgt.agent.objectives import Objective
 from cpgt.agent.privacy.noise import NoiseDraw

@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cpgt.agent.algorithms import CPGT
+from cpgt.agent.algorithms.cpgt import CPGT
 from cpgt.agent.algorithms.dgd import DistributedGradientDescent
-from cpgt.agent.compressors import Identity, Quantizer
+from cpgt.agent.compressors.quantizers import Quantizer
+from cpgt.agent.compressors.registry import Identity
 from cpgt.agent.errors import DivergedError, PeerError
-from cpgt.agent.objectives import LeastSquares
+from cpgt.agent.objectives.regression import LeastSquares
 from cpgt.agent.participant import Meter, Participant
 from cpgt.agent.privacy.noise import LaplaceNoise
 from cpgt.agent.privacy.randomness import Randomness, seeded_secret

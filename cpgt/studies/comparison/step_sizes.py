@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cpgt.agent.algorithms import ALGORITHMS
+from cpgt.agent.algorithms.registry import ALGORITHMS
 from cpgt.agent.errors import InputError
 from cpgt.agent.objectives import Objective, smoothness_of
 from cpgt.configuration.data import build_objectives
