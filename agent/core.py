@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any, Protocol
 
-from cpgt.agent.algorithms import Algorithm, WeightedMessages
+from cpgt.agent.algorithms import AnyAlgorithm, WeightedMessages
 from cpgt.agent.compiled import CompiledCore
 from cpgt.agent.objectives import Objective
 from cpgt.agent.privacy.randomness import Randomness
@@ -47,7 +47,7 @@ class ArrayCore:
 
     def __init__(
         self,
-        algorithm: Algorithm[Any, Any],
+        algorithm: AnyAlgorithm,
         objective: Objective,
         x: Floats,
         mixing: Floats,
@@ -91,7 +91,7 @@ class ArrayCore:
 
 
 def make_core(
-    algorithm: Algorithm[Any, Any],
+    algorithm: AnyAlgorithm,
     objective: Objective,
     x: Floats,
     mixing: Floats,

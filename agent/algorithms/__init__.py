@@ -12,7 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import ClassVar, Generic, Protocol, TypeAlias, TypeVar
+from typing import Any, ClassVar, Generic, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -112,9 +112,7 @@ class Algorithm(ABC, Generic[State, Outgoing]):
         eta: Floats = np.zeros_like(state.values[..., 1:, :]).reshape(*state.values.shape[:-2], -1)
         return eta
 
-    def sample_rounds(
-        self, block: RandomBlock, rounds: Rounds
-    ) -> Sequence[tuple[NoiseDraw, Floats]]:
+    def sample_rounds(self, block: RandomBlock, rounds: Rounds) -> list[tuple[NoiseDraw, Floats]]:
         """Noise and dither of several rounds."""
         noise = self.noise.draw(block, rounds)
         if self.compressor.dithered:
@@ -122,6 +120,9 @@ class Algorithm(ABC, Generic[State, Outgoing]):
         else:
             dither = [draw.z for draw in noise]  # of the right shape, and never read
         return list(zip(noise, dither, strict=True))
+
+
+AnyAlgorithm: TypeAlias = Algorithm[Any, Any]
 
 
 def start_point(kind: str, randomness: Randomness, shape: tuple[int, ...]) -> Floats:

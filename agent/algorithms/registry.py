@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any, NamedTuple
 
-from cpgt.agent.algorithms import Algorithm
+from cpgt.agent.algorithms import Algorithm, AnyAlgorithm
 from cpgt.agent.algorithms.cgt import CompressedGradientTracking
 from cpgt.agent.algorithms.choco import Choco
 from cpgt.agent.algorithms.cpgt import CPGT
@@ -23,7 +23,7 @@ class AlgorithmKind(NamedTuple):
     """An algorithm by its name: its source, its class, and what of the network file it takes."""
 
     source: str
-    make: type[Algorithm[Any, Any]]
+    make: type[AnyAlgorithm]
     limit: str
     takes_compressor: bool = False
     takes_gamma: bool = False
@@ -98,7 +98,7 @@ def check_combination(
         raise InputError(f"{name} exchanges x alone; leave noise.s_y out")
 
 
-def build_algorithm(parameters: Mapping[str, Any]) -> Algorithm[Any, Any]:
+def build_algorithm(parameters: Mapping[str, Any]) -> AnyAlgorithm:
     """The algorithm from the plan's public parameters: algorithm, compressor, noise."""
     try:
         options, form = dict(parameters["algorithm"]), dict(parameters["compressor"])

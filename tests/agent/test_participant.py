@@ -113,8 +113,8 @@ def test_a_number_of_two_bytes_is_not_taken_for_its_first() -> None:
     [
         (build_frame(3, 1, b"\x00"), "agent 3, which is no neighbour, sent data"),
         (build_frame(1, 1, b"\x00"), "agent 1, which is no neighbour, sent data"),
-        (build_frame(2, 3, b"\x00"), "agent 2 sent round 3 while this agent is in round 1"),
-        (build_frame(2, 6, b"\x00"), "agent 2 sent round 6 while this agent is in round 1"),
+        (build_frame(2, 3, b"\x00"), "agent 2 sent round 3; this agent is in round 1"),
+        (build_frame(2, 6, b"\x00"), "agent 2 sent round 6; this agent is in round 1"),
         (build_frame(2, 1, b"\x22short"), "agent 2 sent, in round 1, a payload of 6 B"),
         (b"\xc1", "a neighbour sent a data message without sender and round"),
     ],
