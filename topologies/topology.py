@@ -1,4 +1,4 @@
-"""Connected graphs and doubly stochastic weight matrices.
+"""Connected graphs, doubly stochastic weight matrices, and their spectrum.
 
 Agents are numbered 1..n. Both classes validate on construction, so that no invalid instance exists.
 """
@@ -110,3 +110,21 @@ class Topology:
         """The weights of `agent` for itself and for each neighbour."""
         peers = (agent, *self.graph.neighbours(agent))
         return {peer: float(self.weights[agent - 1, peer - 1]) for peer in sorted(peers)}
+
+
+@dataclass(frozen=True)
+class Spectrum:
+    """Spectral radii: rho_w of W - 11^T/n, laplacian of W - I. The gap is 1 - rho_w."""
+
+    rho_w: float
+    laplacian: float
+
+    @property
+    def gap(self) -> float:
+        return 1.0 - self.rho_w
+
+
+def spectrum(topology: Topology) -> Spectrum:
+    W, n = topology.weights, topology.graph.agents
+    shifted = (W - np.ones((n, n)) / n, W - np.eye(n))
+    return Spectrum(*(float(np.abs(np.linalg.eigvals(matrix)).max()) for matrix in shifted))

@@ -35,9 +35,8 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from cpgt.wire.arrays import Bytes, Floats, Floats32, Integers
-from cpgt.wire.bits import Reader, pack_length
+from cpgt.wire.bits import Reader, pack_length, reader_after_form, require_finite
 from cpgt.wire.errors import ProtocolError, WireError
-from cpgt.wire.fields import reader_after_form, require_finite
 from cpgt.wire.packing import MAX_BITS, pack, packed_size, unpacker
 from cpgt.wire.sparse import FLOAT_TYPES, SAMPLED, SPARSE, decode_sparse, encode_sparse
 from cpgt.wire.vectors import Dense, Patch, Patched, Powers, Quantized, Sparse, Vectors, spread

@@ -9,9 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cpgt.wire.arrays import Floats, Integers
-from cpgt.wire.bits import pack_length
+from cpgt.wire.bits import pack_length, reader_after_form, require_finite
 from cpgt.wire.errors import ProtocolError, WireError
-from cpgt.wire.fields import reader_after_form, require_finite
 from cpgt.wire.indices import decode_indices, encode_indices
 from cpgt.wire.vectors import Sparse, sample
 
@@ -56,19 +55,18 @@ def _read_sparse(
     exponents = None if float_type == "f8" else np.frombuffer(reader.take(2 * channels), "<i2")
     size = int(float_type[1]) * channels * number
     stored = np.frombuffer(reader.take(size), "<" + float_type).reshape(channels, number)
-    values = stored if exponents is None else _times_powers(stored, exponents)
+    scaled = stored if exponents is None else _times_powers(stored, exponents)
+    values = require_finite(scaled, ProtocolError)
     rest = reader.rest()
     if sampled:
         if rest:
             raise ProtocolError(f"payload with {len(rest)} B too many")
-        return np.stack([sample(seed, number, dimension) for seed in seeds]), require_finite(
-            values, ProtocolError
-        )
+        return np.stack([sample(seed, number, dimension) for seed in seeds]), values
     flat = decode_indices(rest, channels * number, channels * dimension).reshape(channels, number)
     indices = flat - dimension * np.arange(channels)[:, None]
     if (indices[:, 0] < 0).any() or (indices[:, -1] >= dimension).any():
         raise ProtocolError("payload whose rows do not have the same number of coordinates")
-    return indices, require_finite(values, ProtocolError)
+    return indices, values
 
 
 def _times_powers(stored: NDArray[Any], exponents: NDArray[np.int16]) -> Floats:
