@@ -91,11 +91,7 @@ class ArrayCore:
 
 
 def make_core(
-    algorithm: AnyAlgorithm,
-    objective: Objective,
-    x: Floats,
-    mixing: Floats,
-    randomness: Randomness,
+    algorithm: AnyAlgorithm, objective: Objective, x: Floats, mixing: Floats, randomness: Randomness
 ) -> Core:
     """The fastest core that supports the algorithm. All give the same bits."""
     core: Any = CompiledCore if CompiledCore.supports(algorithm, objective.dimension) else ArrayCore

@@ -208,10 +208,8 @@ class VersionError(ProtocolError):
     """The peer speaks another version of the protocol."""
 
     def __init__(self, theirs: object) -> None:
-        advice = "install the same version of cpgt on every machine"
-        super().__init__(
-            f"the peer speaks protocol version {theirs}, this side {VERSION}; {advice}"
-        )
+        versions = f"the peer speaks protocol version {theirs}, this side version {VERSION}"
+        super().__init__(f"{versions}; install the same version of cpgt on every machine")
 
 
 def encode_control(message: Control) -> bytes:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,7 @@ from cpgt.wire.indices import decode_indices, encode_indices
 from cpgt.wire.vectors import Sparse, sample
 
 SPARSE, SAMPLED = 1, 5
+Coordinates: TypeAlias = tuple[Integers, Floats]  # indices, and the values there
 FLOAT_TYPES = ("f8", "f4", "f2")
 
 
@@ -35,16 +36,14 @@ def encode_sparse(vectors: Sparse) -> bytes:
     return body + encode_indices(flat, indices.shape[0] * dimension)
 
 
-def decode_sparse(form: int, channels: int, dimension: int, payloads: Sequence[bytes]) -> Sparse:
-    pairs = [_read_sparse(payload, form, channels, dimension) for payload in payloads]
+def decode_sparse(form: int, shape: tuple[int, int], payloads: Sequence[bytes]) -> Sparse:
+    pairs = [_read_sparse(payload, form, *shape) for payload in payloads]
     if len({indices.shape for indices, _ in pairs}) > 1:
         raise ProtocolError("payload of another size than the others")
-    return Sparse(dimension, np.stack([i for i, _ in pairs]), np.stack([v for _, v in pairs]))
+    return Sparse(shape[1], np.stack([i for i, _ in pairs]), np.stack([v for _, v in pairs]))
 
 
-def _read_sparse(
-    payload: bytes, form: int, channels: int, dimension: int
-) -> tuple[Integers, Floats]:
+def _read_sparse(payload: bytes, form: int, channels: int, dimension: int) -> Coordinates:
     reader = reader_after_form(payload, form)
     sampled = form >= SAMPLED
     float_type = FLOAT_TYPES[form - (SAMPLED if sampled else SPARSE)]

@@ -34,7 +34,7 @@ class Outgoing(NamedTuple):
 
 
 @dataclass(frozen=True)
-class DistributedGradientDescent(DecayingStep[State, Outgoing], SendsX[State, Outgoing]):
+class GradientDescent(DecayingStep[State, Outgoing], SendsX[State, Outgoing]):
     def start(self, objective: Objective, x: Floats) -> State:  # noqa: ARG002
         values = x[..., None, :]
         return State(values, np.zeros_like(values))

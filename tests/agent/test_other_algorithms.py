@@ -515,7 +515,7 @@ def test_a_run_may_stop_when_what_is_public_moves_no_more(kind: str) -> None:
         (
             "quantized-gradient-tracking",
             {"compressor": TOP_2},
-            "has its own quantizer; leave compressor",
+            "has its own quantizer, algorithm.bits; leave compressor",
         ),
         (
             "quantized-gradient-tracking",

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from cpgt.agent.algorithms.cpgt import CPGT
-from cpgt.agent.algorithms.dgd import DistributedGradientDescent
+from cpgt.agent.algorithms.dgd import GradientDescent
 from cpgt.agent.compressors.quantizers import Quantizer
 from cpgt.agent.compressors.registry import Identity
 from cpgt.agent.errors import DivergedError, PeerError
@@ -23,7 +23,7 @@ from cpgt.wire.payloads import decode
 from cpgt.wire.transports import MemoryTransport
 
 CPGT_2_BITS = CPGT(0.1, 0.5, Quantizer(2), LaplaceNoise((1.0, 1.0), 0.9))
-DGD = DistributedGradientDescent(0.1, 1.0, Identity(), LaplaceNoise((0.0, 0.0), 1.0))
+DGD = GradientDescent(0.1, 1.0, Identity(), LaplaceNoise((0.0, 0.0), 1.0))
 
 
 class Recording:
