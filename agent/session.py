@@ -273,9 +273,8 @@ class Session:
         if not (self.spending and self.plan):
             return []
         spending = self.spending
-        spending.affordable(
-            min(self.round + LOOK_AHEAD_WINDOWS * self.plan.window, self.plan.rounds)
-        )
+        ahead = LOOK_AHEAD_WINDOWS * self.plan.window
+        spending.affordable(min(self.round + ahead, self.plan.rounds))
         record = self._take_spent()
         epsilons = record.epsilons if spending.public else []
         public = [e.sound for e in epsilons if math.isfinite(e.sound)]

@@ -87,10 +87,8 @@ class Topology:
             sums = W.sum(axis=axis)
             worst = int(np.abs(sums - 1).argmax())
             if abs(sums[worst] - 1) > TOLERANCE:
-                raise TopologyError(
-                    f"W is not doubly stochastic: {name} {worst + 1} sums to {sums[worst]:.6g}, "
-                    "not 1"
-                )
+                found = f"{name} {worst + 1} sums to {sums[worst]:.6g}, not 1"
+                raise TopologyError(f"W is not doubly stochastic: {found}")
         W.flags.writeable = False
         object.__setattr__(self, "weights", W)
 
