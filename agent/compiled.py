@@ -12,10 +12,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from cpgt.agent.algorithms import CPGT, X, Y
+from cpgt.agent.algorithms import X, Y
+from cpgt.agent.algorithms.cpgt import CPGT
 from cpgt.agent.algorithms.exchange import PULL
-from cpgt.agent.compressors import Quantizer
-from cpgt.agent.compressors.quantizers import TINY, quantizer_constants
+from cpgt.agent.compressors.quantizers import TINY, Quantizer, quantizer_constants
 from cpgt.agent.objectives import Objective
 from cpgt.agent.privacy.randomness import RandomBlock, Randomness, Rounds
 from cpgt.wire.arrays import Floats

@@ -6,13 +6,12 @@ import time
 from collections.abc import Callable
 from typing import NamedTuple
 
-import zmq
-
 from cpgt.agent.errors import InputError
 from cpgt.agent.settings import ConnectSettings
 from cpgt.wire.addresses import ANY_PORT, Endpoint, check_plain, parse, route_to
 from cpgt.wire.control import ControlClient
 from cpgt.wire.errors import WireError
+from cpgt.wire.sockets import Context
 from cpgt.wire.transports import ZmqTransport
 
 RETRY_SECONDS = 0.5
@@ -25,9 +24,7 @@ class Connections(NamedTuple):
 
 
 def open_connections(
-    context: zmq.Context[zmq.Socket[bytes]],
-    settings: ConnectSettings,
-    notify: Callable[[str], None],
+    context: Context, settings: ConnectSettings, notify: Callable[[str], None]
 ) -> Connections:
     """Raises InputError where an address cannot be used."""
     try:

@@ -10,8 +10,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any, Protocol
 
-from cpgt.agent.algorithms import Algorithm
-from cpgt.agent.algorithms.algorithm import WeightedMessages
+from cpgt.agent.algorithms import AnyAlgorithm, WeightedMessages
 from cpgt.agent.compiled import CompiledCore
 from cpgt.agent.objectives import Objective
 from cpgt.agent.privacy.randomness import Randomness
@@ -48,7 +47,7 @@ class ArrayCore:
 
     def __init__(
         self,
-        algorithm: Algorithm[Any, Any],
+        algorithm: AnyAlgorithm,
         objective: Objective,
         x: Floats,
         mixing: Floats,
@@ -92,11 +91,7 @@ class ArrayCore:
 
 
 def make_core(
-    algorithm: Algorithm[Any, Any],
-    objective: Objective,
-    x: Floats,
-    mixing: Floats,
-    randomness: Randomness,
+    algorithm: AnyAlgorithm, objective: Objective, x: Floats, mixing: Floats, randomness: Randomness
 ) -> Core:
     """The fastest core that supports the algorithm. All give the same bits."""
     core: Any = CompiledCore if CompiledCore.supports(algorithm, objective.dimension) else ArrayCore

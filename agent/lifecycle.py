@@ -81,6 +81,5 @@ def trigger_of(message: Control) -> Trigger:
     try:
         return _TRIGGERS[type(message)]
     except KeyError:
-        raise PeerError(
-            f"protocol: the coordinator sent {type(message).__name__}, which only agents send"
-        ) from None
+        name = type(message).__name__
+        raise PeerError(f"protocol: the coordinator sent {name}, which only agents send") from None

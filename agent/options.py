@@ -19,10 +19,6 @@ def check_bounds(section: str, factory: Callable[..., Any], options: Mapping[str
 
 @cache
 def _bounds_of(factory: Callable[..., Any]) -> dict[str, Bounds]:
-    marks = {
-        name: getattr(hint, "__metadata__", ())
-        for name, hint in get_type_hints(factory, include_extras=True).items()
-    }
-    return {
-        name: mark for name, found in marks.items() for mark in found if isinstance(mark, Bounds)
-    }
+    hints = get_type_hints(factory, include_extras=True).items()
+    marks = [(name, mark) for name, hint in hints for mark in getattr(hint, "__metadata__", ())]
+    return {name: mark for name, mark in marks if isinstance(mark, Bounds)}

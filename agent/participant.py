@@ -11,11 +11,11 @@ import math
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
-from cpgt.agent.algorithms import Algorithm
+from cpgt.agent.algorithms import AnyAlgorithm
 from cpgt.agent.core import Core, make_core
 from cpgt.agent.errors import DivergedError, PeerError
 from cpgt.agent.objectives import Objective
@@ -56,7 +56,7 @@ class Participant:
         self,
         agent: int,
         weights: Mapping[int, float],
-        algorithm: Algorithm[Any, Any],
+        algorithm: AnyAlgorithm,
         objective: Objective,
         x: Floats,
         randomness: Randomness,
@@ -138,7 +138,7 @@ class Participant:
             raise PeerError(f"agent {sender}, which is no neighbour, sent data")
         if round_ > self.round + 1:
             raise PeerError(
-                f"agent {sender} sent round {round_} while this agent is in round {self.round}"
+                f"agent {sender} sent round {round_}; this agent is in round {self.round}"
             )
         payloads = self._received if round_ == self.round else self._early
         # A frame that is already here was sent again, for a neighbour that had to reconnect.

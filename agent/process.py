@@ -7,13 +7,14 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import numpy as np
-import zmq
 
-from cpgt.agent.algorithms import build_algorithm, start_point
+from cpgt.agent.algorithms import start_point
+from cpgt.agent.algorithms.registry import build_algorithm
 from cpgt.agent.connect import open_connections
 from cpgt.agent.errors import PeerError
 from cpgt.agent.lifecycle import Phase
-from cpgt.agent.objectives import build_objective, load_data
+from cpgt.agent.objectives.loading import load_data
+from cpgt.agent.objectives.registry import build_objective
 from cpgt.agent.participant import Participant
 from cpgt.agent.privacy.budget import Claims, open_account
 from cpgt.agent.privacy.privacy_log import PrivacyLog
@@ -25,6 +26,7 @@ from cpgt.process.timing import POLL_MS
 from cpgt.wire.control import ControlClient
 from cpgt.wire.errors import WireError
 from cpgt.wire.messages import Control, Hello, Plan
+from cpgt.wire.sockets import Context
 from cpgt.wire.transports import ZmqTransport
 
 
@@ -35,7 +37,7 @@ def run_agent(
     data = load_data(settings.data)
     # ZeroMQ's threads inherit the scheduling policy, so set it before they start.
     tune_process(shared_machine=settings.connect.on_this_machine)
-    with zmq.Context[zmq.Socket[bytes]]() as context:
+    with Context() as context:
         transport, control, advertised = open_connections(context, settings.connect, notify)
         session = Session(settings, time.monotonic())
         shell = _Shell(session, settings, data, transport, control, notify, check_interrupts)

@@ -14,7 +14,7 @@ from typing import NamedTuple, TypeAlias
 
 from cpgt.agent.errors import AgentError, InputError, PeerError
 from cpgt.agent.lifecycle import Action, Phase, Trigger, step, trigger_of
-from cpgt.agent.objectives import is_code
+from cpgt.agent.objectives.registry import is_code
 from cpgt.agent.participant import Participant
 from cpgt.agent.privacy.account import Epsilon
 from cpgt.agent.privacy.budget import Spending
@@ -273,9 +273,8 @@ class Session:
         if not (self.spending and self.plan):
             return []
         spending = self.spending
-        spending.affordable(
-            min(self.round + LOOK_AHEAD_WINDOWS * self.plan.window, self.plan.rounds)
-        )
+        ahead = LOOK_AHEAD_WINDOWS * self.plan.window
+        spending.affordable(min(self.round + ahead, self.plan.rounds))
         record = self._take_spent()
         epsilons = record.epsilons if spending.public else []
         public = [e.sound for e in epsilons if math.isfinite(e.sound)]

@@ -8,7 +8,7 @@ from functools import partial
 
 import numpy as np
 
-from cpgt.agent.compressors import Quantizer
+from cpgt.agent.compressors.quantizers import Quantizer
 from cpgt.agent.privacy.randomness import Label, Randomness, fresh_secret, unit_uniform
 from cpgt.agent.tuning import keep_memory
 from cpgt.wire.arrays import Floats

@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from cpgt.agent.compressors import Quantizer, TopK
+from cpgt.agent.compressors.quantizers import Quantizer
+from cpgt.agent.compressors.sparsifiers import TopK
 from cpgt.wire.arrays import Floats
 from cpgt.wire.payloads import encode
 

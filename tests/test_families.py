@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import cpgt
-from cpgt.agent.compressors import COMPRESSORS
-from cpgt.agent.objectives import build_objective
+from cpgt.agent.compressors.registry import COMPRESSORS
+from cpgt.agent.objectives.registry import build_objective
 from cpgt.configuration.data import make_data
 from cpgt.configuration.network import FAMILIES
 from cpgt.topologies import WEIGHTS, Graph, build_graph

@@ -1,8 +1,7 @@
 """Graphs among agents, doubly stochastic weights on them, and the spectrum that decides the speed."""
 
 from cpgt.topologies.graphs import GRAPHS, build_graph
-from cpgt.topologies.spectrum import Spectrum, spectrum
-from cpgt.topologies.topology import Graph, Topology, TopologyError
+from cpgt.topologies.topology import Graph, Spectrum, Topology, TopologyError, spectrum
 from cpgt.topologies.weights import WEIGHTS, given_weights
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""Connected graphs and doubly stochastic weight matrices.
+"""Connected graphs, doubly stochastic weight matrices, and their spectrum.
 
 Agents are numbered 1..n. Both classes validate on construction, so that no invalid instance exists.
 """
@@ -91,10 +91,8 @@ class Topology:
             sums = W.sum(axis=axis)
             worst = int(np.abs(sums - 1).argmax())
             if abs(sums[worst] - 1) > TOLERANCE:
-                raise TopologyError(
-                    f"W is not doubly stochastic: {name} {worst + 1} sums to {sums[worst]:.6g}, "
-                    "not 1"
-                )
+                found = f"{name} {worst + 1} sums to {sums[worst]:.6g}, not 1"
+                raise TopologyError(f"W is not doubly stochastic: {found}")
         W.flags.writeable = False
         object.__setattr__(self, "weights", W)
 
@@ -114,3 +112,21 @@ class Topology:
         """The weights of `agent` for itself and for each neighbour."""
         peers = (agent, *self.graph.neighbours(agent))
         return {peer: float(self.weights[agent - 1, peer - 1]) for peer in sorted(peers)}
+
+
+@dataclass(frozen=True)
+class Spectrum:
+    """Spectral radii: rho_w of W - 11^T/n, laplacian of W - I. The gap is 1 - rho_w."""
+
+    rho_w: float
+    laplacian: float
+
+    @property
+    def gap(self) -> float:
+        return 1.0 - self.rho_w
+
+
+def spectrum(topology: Topology) -> Spectrum:
+    W, n = topology.weights, topology.graph.agents
+    shifted = (W - np.ones((n, n)) / n, W - np.eye(n))
+    return Spectrum(*(float(np.abs(np.linalg.eigvals(matrix)).max()) for matrix in shifted))

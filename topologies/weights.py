@@ -5,32 +5,29 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cpgt.topologies.topology import Graph, Topology, TopologyError
 
 
-def _with_diagonal(W: NDArray[np.float64]) -> NDArray[np.float64]:
+def _from_edges(graph: Graph, weight: Callable[[int, int], float]) -> Topology:
+    """The weight of each edge between agents i and j, counted from 0; the rest on the diagonal."""
+    W = np.zeros((graph.agents, graph.agents))
+    for i, j in graph.edges:
+        W[i - 1, j - 1] = W[j - 1, i - 1] = weight(i - 1, j - 1)
     np.fill_diagonal(W, 1.0 - W.sum(axis=1))
-    return W
+    return Topology(graph, W)
 
 
 def metropolis(graph: Graph) -> Topology:
     """w_ij = 1 / (1 + max(degree i, degree j)). Two neighbours need only each other's degree."""
-    W = np.zeros((graph.agents, graph.agents))
     degrees = graph.degrees
-    for i, j in graph.edges:
-        W[i - 1, j - 1] = W[j - 1, i - 1] = 1.0 / (1.0 + max(degrees[i - 1], degrees[j - 1]))
-    return Topology(graph, _with_diagonal(W))
+    return _from_edges(graph, lambda i, j: 1.0 / (1.0 + max(degrees[i], degrees[j])))
 
 
 def max_degree(graph: Graph) -> Topology:
     """w_ij = 1 / (1 + largest degree) on every edge."""
-    W = np.zeros((graph.agents, graph.agents))
-    weight = 1.0 / (1.0 + graph.degrees.max())
-    for i, j in graph.edges:
-        W[i - 1, j - 1] = W[j - 1, i - 1] = weight
-    return Topology(graph, _with_diagonal(W))
+    largest = graph.degrees.max()
+    return _from_edges(graph, lambda _i, _j: 1.0 / (1.0 + largest))
 
 
 def lazy(graph: Graph) -> Topology:

@@ -72,9 +72,8 @@ def route_to(endpoint: Endpoint) -> str:
             probe.connect((address, port))  # of a datagram socket: sends nothing
             return str(probe.getsockname()[0])
     except OSError as error:
-        raise WireError(
-            f"there is no route to {endpoint.host!r}: {(error.strerror or '').lower()}"
-        ) from None
+        reason = (error.strerror or "").lower()
+        raise WireError(f"there is no route to {endpoint.host!r}: {reason}") from None
 
 
 def check_plain(endpoint: Endpoint, *, secured: bool, accepted: bool) -> None:

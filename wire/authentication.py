@@ -12,14 +12,14 @@ import struct
 import threading
 import time
 from collections import Counter
-from collections.abc import Mapping
 
 import zmq
 from zmq.utils import z85
 
 from cpgt.wire.addresses import parse
 from cpgt.wire.kernel import peer_address, recently_closed
-from cpgt.wire.keys import KeyPair
+from cpgt.wire.keys import KeyRing
+from cpgt.wire.sockets import Context, Socket
 
 ZAP_ENDPOINT = "inproc://zeromq.zap.01"
 HANDSHAKE_MS = 5000  # a handshake that takes longer is aborted
@@ -33,14 +33,8 @@ MAX_REFUSALS = 1000  # kinds of refusals kept, so that connections cannot fill t
 class Authenticator:
     """Answers ZeroMQ's questions about one listening socket. Make it before the socket is bound."""
 
-    def __init__(
-        self,
-        context: zmq.Context[zmq.Socket[bytes]],
-        listener: zmq.Socket[bytes],
-        own: KeyPair,
-        allowed: Mapping[int, str],
-    ) -> None:
-        self._agents = {z85.decode(key): agent for agent, key in allowed.items()}
+    def __init__(self, context: Context, listener: Socket, keys: KeyRing) -> None:
+        self._agents = {z85.decode(key): agent for agent, key in keys.agents.items()}
         self._refused: Counter[tuple[str, str]] = Counter()  # (address, reason) -> times
         self._reported: dict[tuple[str, str], int] = {}
         self._pending: dict[int, str] = {}  # descriptor -> address, until the peer shows a key
@@ -54,7 +48,7 @@ class Authenticator:
         self._stopped.bind(f"{name}-stop")
         self._stop.connect(f"{name}-stop")
         listener.set(zmq.CURVE_SERVER, 1)
-        listener.set(zmq.CURVE_SECRETKEY, own.secret.encode())
+        listener.set(zmq.CURVE_SECRETKEY, keys.own.secret.encode())
         # With the next line: while no thread answers, every connection is refused.
         listener.set(zmq.ZAP_DOMAIN, b"cpgt")
         listener.set(zmq.ZAP_ENFORCE_DOMAIN, 1)

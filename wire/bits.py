@@ -1,4 +1,4 @@
-"""Integers as bits and bytes: fixed-width fields, and lengths of one to five bytes."""
+"""Fields of payloads: integers as bits, lengths of one to five bytes, and the checks of all forms."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from functools import cache
 
 import numpy as np
 
-from cpgt.wire.arrays import Bits, Integers
-from cpgt.wire.errors import ProtocolError
+from cpgt.wire.arrays import Bits, Floats, Integers
+from cpgt.wire.errors import ProtocolError, WireError
 
 MAX_LENGTH_BYTES = 5
 ONE = np.uint8(1)
@@ -69,3 +69,18 @@ class Reader:
             if byte < 128:
                 return number
         raise ProtocolError(f"payload with a length of more than {MAX_LENGTH_BYTES} B")
+
+
+def reader_after_form(payload: bytes, form: int) -> Reader:
+    """A reader of the fields after the first byte, which must be `form`."""
+    reader = Reader(payload)
+    if not payload or reader.byte() != form:
+        raise ProtocolError("payload of another form than the others")
+    return reader
+
+
+def require_finite(values: Floats, error: type[WireError]) -> Floats:
+    """The values. Raises WireError for own values, ProtocolError for received ones."""
+    if not np.isfinite(values).all():
+        raise error("payload with a value that is not finite")
+    return values

@@ -20,7 +20,7 @@ from cpgt.wire.errors import ProtocolError, WireError
 from cpgt.wire.keys import KeyRing
 from cpgt.wire.messages import Control, Refused, decode_control, encode_control
 from cpgt.wire.reliable import Parts, ReliableChannel
-from cpgt.wire.sockets import bind, connect, open_socket
+from cpgt.wire.sockets import Context, Socket, bind, connect, open_socket
 
 LINGER_MS = 1000
 
@@ -36,15 +36,11 @@ class Incoming(NamedTuple):
 class ControlServer:
     """The coordinator's side. With keys, only its agents can connect."""
 
-    def __init__(
-        self, context: zmq.Context[zmq.Socket[bytes]], endpoint: str, keys: KeyRing | None = None
-    ) -> None:
+    def __init__(self, context: Context, endpoint: str, keys: KeyRing | None = None) -> None:
         self._socket = open_socket(context, zmq.ROUTER, LINGER_MS)
         self._socket.set(zmq.ROUTER_HANDOVER, 1)
         self._channels: dict[bytes, ReliableChannel] = {}
-        self._authenticator = (
-            Authenticator(context, self._socket, keys.own, keys.agents) if keys else None
-        )
+        self._authenticator = Authenticator(context, self._socket, keys) if keys else None
         try:
             self.endpoint = bind(self._socket, endpoint)
         except WireError:
@@ -98,9 +94,7 @@ class ControlServer:
 class ControlClient:
     """An agent's side. With keys, it connects to the coordinator that has the key, and no other."""
 
-    def __init__(
-        self, context: zmq.Context[zmq.Socket[bytes]], endpoint: str, keys: KeyRing | None = None
-    ) -> None:
+    def __init__(self, context: Context, endpoint: str, keys: KeyRing | None = None) -> None:
         self._socket = open_socket(context, zmq.DEALER, LINGER_MS)
         # ids that begin with a zero are reserved for ZeroMQ
         self._socket.set(zmq.ROUTING_ID, b"a" + secrets.token_bytes(8))
@@ -150,7 +144,7 @@ class ControlClient:
         self._monitor.close()
 
 
-def _received(socket: zmq.Socket[bytes], timeout_ms: int) -> Iterator[list[zmq.Frame]]:
+def _received(socket: Socket, timeout_ms: int) -> Iterator[list[zmq.Frame]]:
     """Messages as they come, until the time is over."""
     deadline = time.monotonic() + timeout_ms / 1000
     while socket.poll(timeout_ms):

@@ -11,7 +11,7 @@ messages of the data plane are in wire.frames.
 from __future__ import annotations
 
 import sys
-from typing import Annotated, Any, ClassVar, TypeAlias, get_args, get_type_hints
+from typing import Annotated, Any, TypeAlias, get_args, get_type_hints
 
 import msgpack
 import msgspec
@@ -33,9 +33,8 @@ Round: TypeAlias = Annotated[int, Meta(ge=0, le=MAX_ROUND)]
 Positive: TypeAlias = Annotated[int, Meta(ge=1, le=MAX_ROUND)]
 Count: TypeAlias = Annotated[int, Meta(ge=0, le=MAX_COUNT)]
 Finite: TypeAlias = Annotated[float, Meta(ge=-LARGEST_FLOAT, le=LARGEST_FLOAT)]
-KernelCounts: TypeAlias = Annotated[
-    list[Count], Meta(min_length=len(Counts._fields), max_length=len(Counts._fields))
-]
+NUMBER = len(Counts._fields)
+KernelCounts: TypeAlias = Annotated[list[Count], Meta(min_length=NUMBER, max_length=NUMBER)]
 
 
 class Message(Struct, frozen=True):
@@ -208,12 +207,9 @@ _SCHEMAS = {
 class VersionError(ProtocolError):
     """The peer speaks another version of the protocol."""
 
-    advice: ClassVar[str] = "install the same version of cpgt on every machine"
-
     def __init__(self, theirs: object) -> None:
-        super().__init__(
-            f"the peer speaks protocol version {theirs}, this side version {VERSION}; {self.advice}"
-        )
+        versions = f"the peer speaks protocol version {theirs}, this side version {VERSION}"
+        super().__init__(f"{versions}; install the same version of cpgt on every machine")
 
 
 def encode_control(message: Control) -> bytes:

@@ -15,6 +15,7 @@ from cpgt.wire.arrays import Bytes, Floats, Integers
 from cpgt.wire.bits import to_bits
 from cpgt.wire.errors import ProtocolError
 
+MAX_BITS = 16
 LEVELS_PER_BYTE = {1: 5, 2: 3, 3: 2}
 Unpack: TypeAlias = Callable[[Bytes], Floats]
 
@@ -22,14 +23,14 @@ Unpack: TypeAlias = Callable[[Bytes], Floats]
 def packed_size(bits: int, number: int) -> int:
     if bits in LEVELS_PER_BYTE:
         return -(-number // LEVELS_PER_BYTE[bits])
-    return -(-number * _width(bits) // 8)
+    return -(-number * (bits + 1) // 8)
 
 
 def pack(levels: Floats, bits: int) -> bytes:
     if bits in LEVELS_PER_BYTE:
         return _digits(levels.ravel(), bits).astype(np.int8).tobytes().translate(_from_middle(bits))
     codes = levels.ravel() > 0 if bits == 0 else levels.ravel() + 2.0 ** (bits - 1)
-    return np.packbits(to_bits(codes.astype(np.int64), _width(bits))).tobytes()
+    return np.packbits(to_bits(codes.astype(np.int64), bits + 1)).tobytes()
 
 
 @cache
@@ -52,12 +53,8 @@ def unpacker(bits: int, number: int) -> Unpack:
     return unpack_digits
 
 
-def _width(bits: int) -> int:
-    return bits + 1
-
-
 def _unpack_bits(packed: Bytes, bits: int, number: int) -> Floats:
-    width = _width(bits)
+    width = bits + 1
     digits = np.unpackbits(packed, axis=1, count=number * width)
     codes = digits.reshape(-1, width) @ (2.0 ** np.arange(width - 1, -1, -1))
     if bits == 0:

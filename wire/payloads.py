@@ -35,22 +35,22 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from cpgt.wire.arrays import Bytes, Floats, Floats32, Integers
-from cpgt.wire.bits import Reader, pack_length
+from cpgt.wire.bits import Reader, pack_length, reader_after_form, require_finite
 from cpgt.wire.errors import ProtocolError, WireError
-from cpgt.wire.fields import reader_after_form, require_finite
-from cpgt.wire.packing import pack, packed_size, unpacker
+from cpgt.wire.packing import MAX_BITS, pack, packed_size, unpacker
 from cpgt.wire.sparse import FLOAT_TYPES, SAMPLED, SPARSE, decode_sparse, encode_sparse
 from cpgt.wire.vectors import Dense, Patch, Patched, Powers, Quantized, Sparse, Vectors, spread
 
 DENSE, POWERS = 0, 8
 PACKED, CODED, BUCKETS_PACKED, BUCKETS_CODED = 32, 64, 96, 128
-MAX_BITS = 16
 BITS_MASK = 31  # of a quantized form: its first byte is a multiple of 32, plus b
 FLOAT32 = np.dtype("<f4")
 LARGEST_EXPONENT = 1023  # of a float
 MOST_OCTAVES = 2200  # between the largest and the smallest power of two that a float can be
 FEW_LEVELS = 64  # up to here, levels are always packed: no model pays
 JOINT_BELOW = 4096  # the dimension below which rows share a section
+Shape: TypeAlias = tuple[int, int]  # C, d
+Read: TypeAlias = Callable[[int, Reader, Shape], list[Patch]]  # of one message
 Decoder: TypeAlias = Callable[[Sequence[bytes]], Vectors]
 
 
@@ -61,7 +61,7 @@ class Form(NamedTuple):
     first_bytes: range
     vectors: type[Any]
     encode: Callable[[Any], bytes]
-    decode: Callable[[int, int, int, Sequence[bytes]], Vectors]  # first byte, C, d, payloads
+    decode: Callable[[int, Shape, Sequence[bytes]], Vectors]  # first byte, shape, payloads
 
 
 def encode(vectors: Vectors) -> bytes:
@@ -79,7 +79,7 @@ def decode(payloads: Sequence[bytes], channels: int, dimension: int) -> Vectors:
         raise ProtocolError("payload without a byte") from None
     if first_byte not in _FORMS:
         raise ProtocolError(f"payload of the unknown form {first_byte}")
-    return _FORMS[first_byte].decode(first_byte, channels, dimension, payloads)
+    return _FORMS[first_byte].decode(first_byte, (channels, dimension), payloads)
 
 
 def decoder(channels: int, dimension: int) -> Decoder:
@@ -105,10 +105,10 @@ def _encode_dense(vectors: Dense) -> bytes:
     return bytes((DENSE,)) + values.astype("<f8", copy=False).tobytes()
 
 
-def _decode_dense(_form: int, channels: int, dimension: int, payloads: Sequence[bytes]) -> Dense:
-    size = 1 + 8 * channels * dimension
-    joined, shape = _joined(payloads, size), (len(payloads), channels, dimension)
-    values: Floats = np.ndarray(shape, "<f8", joined, 1, (size, 8 * dimension, 8))
+def _decode_dense(_form: int, shape: Shape, payloads: Sequence[bytes]) -> Dense:
+    size = 1 + 8 * math.prod(shape)
+    joined, strides = _joined(payloads, size), (size, 8 * shape[1], 8)
+    values: Floats = np.ndarray((len(payloads), *shape), "<f8", joined, 1, strides)
     return Dense(require_finite(values, ProtocolError))
 
 
@@ -126,8 +126,9 @@ def _encode_quantized(vectors: Quantized) -> bytes:
     return bytes((packed_form + bits,)) + head + pack(levels, bits)
 
 
-def _decode_packed(form: int, channels: int, dimension: int, payloads: Sequence[bytes]) -> Dense:
+def _decode_packed(form: int, shape: Shape, payloads: Sequence[bytes]) -> Dense:
     bits, messages = form & BITS_MASK, len(payloads)
+    channels, dimension = shape
     number, start = channels * dimension, 1 + 4 * channels
     length = packed_size(bits, number)
     size = start + length
@@ -160,13 +161,11 @@ def _encode_sections(levels: Floats) -> bytes:
     return b"".join(pack_length(len(section)) + section for section in first) + last
 
 
-def _read_sections(
-    reader: Reader, channels: int, dimension: int, top: int
-) -> list[tuple[Any, Integers]]:
+def _read_sections(reader: Reader, shape: Shape, top: int) -> list[tuple[Any, Integers]]:
     """Places (a slice, or positions) among all coordinates of the message, and their levels."""
     from cpgt.wire.levels import decode_levels
 
-    number, size = (1, channels * dimension) if dimension < JOINT_BELOW else (channels, dimension)
+    number, size = (1, math.prod(shape)) if shape[1] < JOINT_BELOW else shape
     found: list[tuple[Any, Integers]] = []
     for start in range(0, number * size, size):
         last = start + size == number * size
@@ -177,21 +176,14 @@ def _read_sections(
     return found
 
 
-def _decode_sections(
-    read: Callable[[int, Reader, int, int], list[Patch]],
-    form: int,
-    channels: int,
-    dimension: int,
-    payloads: Sequence[bytes],
-) -> Patched:
-    messages = [
-        read(form, reader_after_form(payload, form), channels, dimension) for payload in payloads
-    ]
-    return Patched((channels, dimension), messages)
+def _decode_sections(read: Read, form: int, shape: Shape, payloads: Sequence[bytes]) -> Patched:
+    readers = [reader_after_form(payload, form) for payload in payloads]
+    return Patched(shape, [read(form, reader, shape) for reader in readers])
 
 
-def _read_quantized(form: int, reader: Reader, channels: int, dimension: int) -> list[Patch]:
+def _read_quantized(form: int, reader: Reader, shape: Shape) -> list[Patch]:
     kind, bits = form & ~BITS_MASK, form & BITS_MASK
+    channels, dimension = shape
     bucket = reader.length() if kind in (BUCKETS_PACKED, BUCKETS_CODED) else dimension
     if not 1 <= bucket <= dimension:
         raise ProtocolError(f"payload with buckets of {bucket} coordinates out of {dimension}")
@@ -199,19 +191,16 @@ def _read_quantized(form: int, reader: Reader, channels: int, dimension: int) ->
     scale = np.frombuffer(reader.take(4 * channels * number), "<f4").reshape(channels, number)
     scales = _require_scales(scale, ProtocolError).astype(np.float64)
     if kind == BUCKETS_PACKED:
-        parts: list[tuple[Any, Any]] = [
-            (slice(None), _unpack_one(reader.rest(), bits, channels * dimension))
-        ]
+        levels = _unpack_one(reader.rest(), bits, channels * dimension)
+        parts: list[tuple[Any, Any]] = [(slice(None), levels)]
     else:
         top = 1 if bits == 0 else 1 << (bits - 1)
-        parts = _read_sections(reader, channels, dimension, top)
-    return [
-        Patch(places, levels * _scale_at(scales, places, bucket, dimension))
-        for places, levels in parts
-    ]
+        parts = _read_sections(reader, shape, top)
+    scale_at = partial(_scale_at, scales, bucket, dimension)
+    return [Patch(places, levels * scale_at(places)) for places, levels in parts]
 
 
-def _scale_at(scales: Floats, places: Any, bucket: int, dimension: int) -> Floats:
+def _scale_at(scales: Floats, bucket: int, dimension: int, places: Any) -> Floats:
     """The scales of the coordinates at these places of the message."""
     if isinstance(places, slice):
         return spread(scales, bucket, dimension).ravel()[places]
@@ -232,11 +221,12 @@ def _encode_powers(vectors: Powers) -> bytes:
     return bytes((POWERS,)) + exponents.tobytes() + _encode_sections(levels)
 
 
-def _read_powers(_form: int, reader: Reader, channels: int, dimension: int) -> list[Patch]:
+def _read_powers(_form: int, reader: Reader, shape: Shape) -> list[Patch]:
+    channels, dimension = shape
     stored = np.frombuffer(reader.take(2 * channels), "<i2").astype(np.int64)
     exponents = _require_exponents(stored, ProtocolError)
     patches = []
-    for places, levels in _read_sections(reader, channels, dimension, MOST_OCTAVES):
+    for places, levels in _read_sections(reader, shape, MOST_OCTAVES):
         where = np.arange(channels * dimension)[places] if isinstance(places, slice) else places
         highest = exponents[where // dimension] + 1
         values = np.ldexp(np.sign(levels).astype(np.float64), highest - np.abs(levels))

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 import zmq
 
 from cpgt.wire.addresses import parse, resolve, with_resolved_host
 from cpgt.wire.errors import WireError
 from cpgt.wire.keys import KeyRing
+
+Socket: TypeAlias = zmq.Socket[bytes]
+Context: TypeAlias = zmq.Context[Socket]
 
 # A connection without any answer is closed after DEAD_MS, and ZeroMQ reconnects. The kernel
 # notices by probes that carry no byte; ZeroMQ's heartbeats would add to the bytes that are counted
@@ -24,9 +29,7 @@ CONNECTIONS = {
 }
 
 
-def open_socket(
-    context: zmq.Context[zmq.Socket[bytes]], kind: int, linger_ms: int
-) -> zmq.Socket[bytes]:
+def open_socket(context: Context, kind: int, linger_ms: int) -> Socket:
     """A socket without queue limits that closes within `linger_ms`. Rounds bound the queues."""
     socket = context.socket(kind)
     socket.set_hwm(0)
@@ -36,7 +39,7 @@ def open_socket(
     return socket
 
 
-def bind(socket: zmq.Socket[bytes], endpoint: str) -> str:
+def bind(socket: Socket, endpoint: str) -> str:
     """Bind, and return the endpoint: the given port may be `*`."""
     try:
         wanted = parse(endpoint)
@@ -48,15 +51,12 @@ def bind(socket: zmq.Socket[bytes], endpoint: str) -> str:
         raise WireError(f"cannot listen on {endpoint}: {error}") from None
     except zmq.ZMQError as error:
         advice = "choose another port" if error.errno == zmq.EADDRINUSE else "is the address right?"
-        raise WireError(
-            f"cannot listen on {endpoint}: {error.strerror.lower()}; {advice}"
-        ) from error
+        reason = error.strerror.lower()
+        raise WireError(f"cannot listen on {endpoint}: {reason}; {advice}") from error
     return socket.get(zmq.LAST_ENDPOINT).rstrip(b"\0").decode()  # type: ignore[union-attr]
 
 
-def connect(
-    socket: zmq.Socket[bytes], endpoint: str, keys: KeyRing | None, server_key: str = ""
-) -> str:
+def connect(socket: Socket, endpoint: str, keys: KeyRing | None, server_key: str = "") -> str:
     """Connect, and return the endpoint. With keys, only to the owner of `server_key`.
 
     A host name is resolved once, here. ZeroMQ would resolve it at every reconnect, in the thread

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cpgt.wire.arrays import Floats, Integers
-from cpgt.wire.bits import pack_length
+from cpgt.wire.bits import pack_length, reader_after_form, require_finite
 from cpgt.wire.errors import ProtocolError, WireError
-from cpgt.wire.fields import reader_after_form, require_finite
 from cpgt.wire.indices import decode_indices, encode_indices
 from cpgt.wire.vectors import Sparse, sample
 
 SPARSE, SAMPLED = 1, 5
+Coordinates: TypeAlias = tuple[Integers, Floats]  # indices, and the values there
 FLOAT_TYPES = ("f8", "f4", "f2")
 
 
@@ -36,16 +36,14 @@ def encode_sparse(vectors: Sparse) -> bytes:
     return body + encode_indices(flat, indices.shape[0] * dimension)
 
 
-def decode_sparse(form: int, channels: int, dimension: int, payloads: Sequence[bytes]) -> Sparse:
-    pairs = [_read_sparse(payload, form, channels, dimension) for payload in payloads]
+def decode_sparse(form: int, shape: tuple[int, int], payloads: Sequence[bytes]) -> Sparse:
+    pairs = [_read_sparse(payload, form, *shape) for payload in payloads]
     if len({indices.shape for indices, _ in pairs}) > 1:
         raise ProtocolError("payload of another size than the others")
-    return Sparse(dimension, np.stack([i for i, _ in pairs]), np.stack([v for _, v in pairs]))
+    return Sparse(shape[1], np.stack([i for i, _ in pairs]), np.stack([v for _, v in pairs]))
 
 
-def _read_sparse(
-    payload: bytes, form: int, channels: int, dimension: int
-) -> tuple[Integers, Floats]:
+def _read_sparse(payload: bytes, form: int, channels: int, dimension: int) -> Coordinates:
     reader = reader_after_form(payload, form)
     sampled = form >= SAMPLED
     float_type = FLOAT_TYPES[form - (SAMPLED if sampled else SPARSE)]
@@ -56,19 +54,18 @@ def _read_sparse(
     exponents = None if float_type == "f8" else np.frombuffer(reader.take(2 * channels), "<i2")
     size = int(float_type[1]) * channels * number
     stored = np.frombuffer(reader.take(size), "<" + float_type).reshape(channels, number)
-    values = stored if exponents is None else _times_powers(stored, exponents)
+    scaled = stored if exponents is None else _times_powers(stored, exponents)
+    values = require_finite(scaled, ProtocolError)
     rest = reader.rest()
     if sampled:
         if rest:
             raise ProtocolError(f"payload with {len(rest)} B too many")
-        return np.stack([sample(seed, number, dimension) for seed in seeds]), require_finite(
-            values, ProtocolError
-        )
+        return np.stack([sample(seed, number, dimension) for seed in seeds]), values
     flat = decode_indices(rest, channels * number, channels * dimension).reshape(channels, number)
     indices = flat - dimension * np.arange(channels)[:, None]
     if (indices[:, 0] < 0).any() or (indices[:, -1] >= dimension).any():
         raise ProtocolError("payload whose rows do not have the same number of coordinates")
-    return indices, require_finite(values, ProtocolError)
+    return indices, values
 
 
 def _times_powers(stored: NDArray[Any], exponents: NDArray[np.int16]) -> Floats:

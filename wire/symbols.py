@@ -44,9 +44,7 @@ _ROOTS = [1.0, 0.9170040432046712, 0.8408964152537145, 0.7711054127039704,
           0.7071067811865476, 0.6484197773255048, 0.5946035575013605, 0.5452538663326288]
 # fmt: on
 # 2^(-byte / 8), from constants and exact steps, so that it is the same on every machine
-WEIGHTS = np.array(
-    [_ROOTS[byte % OCTAVE] * 0.5 ** (byte // OCTAVE) for byte in range(ABSENT)] + [0.0]
-)
+WEIGHTS = np.array([_ROOTS[i % OCTAVE] * 0.5 ** (i // OCTAVE) for i in range(ABSENT)] + [0.0])
 
 
 def encode_symbols(numbers: Floats) -> bytes:

@@ -19,7 +19,7 @@ from cpgt.wire.authentication import MONITOR_EVENT, Authenticator
 from cpgt.wire.errors import ProtocolError, WireError
 from cpgt.wire.kernel import ConnectionMeter
 from cpgt.wire.keys import KeyRing
-from cpgt.wire.sockets import bind, connect, open_socket
+from cpgt.wire.sockets import Context, bind, connect, open_socket
 
 SUBSCRIBED = b"\x01"
 ALL_FRAMES = b""
@@ -57,14 +57,10 @@ class ZmqTransport:
     the subscription that came through it, the subscriber from the socket monitor.
     """
 
-    def __init__(
-        self, context: zmq.Context[zmq.Socket[bytes]], endpoint: str, keys: KeyRing | None = None
-    ) -> None:
+    def __init__(self, context: Context, endpoint: str, keys: KeyRing | None = None) -> None:
         self._keys = keys
         self._out = open_socket(context, zmq.XPUB, LINGER_MS)
-        self._authenticator = (
-            Authenticator(context, self._out, keys.own, keys.agents) if keys else None
-        )
+        self._authenticator = Authenticator(context, self._out, keys) if keys else None
         self._in = open_socket(context, zmq.SUB, 0)
         self._monitor = open_socket(context, zmq.PAIR, 0)
         self._outgoing, self._incoming = ConnectionMeter(), ConnectionMeter()

@@ -20,8 +20,14 @@ from typing import Annotated, NamedTuple
 
 import numpy as np
 
-from cpgt.agent.algorithms.algorithm import X_ROWS, Y_ROWS, WeightedMessages
-from cpgt.agent.algorithms.exchange import PULL, REFERENCE, SendsDifferences, weighted_sums
+from cpgt.agent.algorithms import X_ROWS, Y_ROWS, WeightedMessages
+from cpgt.agent.algorithms.exchange import (
+    PULL,
+    REFERENCE,
+    SendsDifferences,
+    SharedState,
+    weighted_sums,
+)
 from cpgt.agent.objectives import Objective
 from cpgt.agent.privacy.randomness import Randomness
 from cpgt.bounds import PositiveFraction
@@ -29,44 +35,38 @@ from cpgt.wire.arrays import Floats
 from cpgt.wire.vectors import Vectors
 
 
-class State(NamedTuple):
-    values: Floats
-    shared: Floats  # gamma sum_j w_ij (h_j - h_i), and h
-    gradient: Floats
-
-
 class Outgoing(NamedTuple):
     message: Vectors
 
 
 @dataclass(frozen=True)
-class CompressedGradientTracking(SendsDifferences[State, Outgoing]):
+class CompressedGradientTracking(SendsDifferences[Outgoing]):
     damping_x: Annotated[PositiveFraction, "Step of the references of x."] = 1.0
     damping_y: Annotated[PositiveFraction, "Step of the references of y."] = 1.0
 
     def check(self, dimension: int) -> None:
         self.compressor.check(dimension)
 
-    def start(self, objective: Objective, x: Floats) -> State:
+    def start(self, objective: Objective, x: Floats) -> SharedState:
         gradient = objective.gradient(x)
         values = np.stack((x, gradient), axis=-2)
-        return State(values, np.zeros((2, *values.shape)), gradient)
+        return SharedState(values, np.zeros((2, *values.shape)), gradient)
 
-    def outgoing(self, state: State, k: int, randomness: Randomness) -> Outgoing:
+    def outgoing(self, state: SharedState, k: int, randomness: Randomness) -> Outgoing:
         _, dither = randomness.draw(k, state.values.shape, self)
         return Outgoing(self.compressor.compress(state.values - state.shared[REFERENCE], dither))
 
     def absorb(
         self,
-        state: State,
+        state: SharedState,
         outgoing: Outgoing,  # noqa: ARG002  # `messages` holds the own message, too
         objective: Objective,
         messages: WeightedMessages,
-    ) -> State:
+    ) -> SharedState:
         new = weighted_sums(state.values, 2, messages)
         values = state.values + (state.shared[PULL] + new[PULL])
         values[X_ROWS] -= self.alpha * state.values[Y_ROWS]
         gradient = objective.gradient(values[X_ROWS])
         values[Y_ROWS] += gradient - state.gradient
         damping = np.array([[self.damping_x], [self.damping_y]])
-        return State(values, state.shared + damping * new, gradient)
+        return SharedState(values, state.shared + damping * new, gradient)

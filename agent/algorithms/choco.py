@@ -18,12 +18,13 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from cpgt.agent.algorithms.algorithm import X_ROWS, WeightedMessages
+from cpgt.agent.algorithms import X_ROWS, WeightedMessages
 from cpgt.agent.algorithms.exchange import (
     PULL,
     REFERENCE,
     DecayingStep,
     SendsDifferences,
+    SharedState,
     add_messages,
 )
 from cpgt.agent.objectives import Objective
@@ -32,33 +33,33 @@ from cpgt.wire.arrays import Floats
 from cpgt.wire.vectors import Vectors
 
 
-class State(NamedTuple):
-    values: Floats
-    shared: Floats  # rows PULL and REFERENCE, running sums as in CPGT
-    gradient: Floats
-
-
 class Outgoing(NamedTuple):
     half: Floats
     message: Vectors
 
 
 @dataclass(frozen=True)
-class Choco(DecayingStep[State, Outgoing], SendsDifferences[State, Outgoing]):
+class Choco(DecayingStep[SharedState, Outgoing], SendsDifferences[Outgoing]):
     channels: ClassVar[int] = 1
 
-    def start(self, objective: Objective, x: Floats) -> State:
+    def start(self, objective: Objective, x: Floats) -> SharedState:
         values = x[..., None, :]
-        return State(values, np.zeros((2, *values.shape)), objective.gradient(x)[..., None, :])
+        return SharedState(
+            values, np.zeros((2, *values.shape)), objective.gradient(x)[..., None, :]
+        )
 
-    def outgoing(self, state: State, k: int, randomness: Randomness) -> Outgoing:
+    def outgoing(self, state: SharedState, k: int, randomness: Randomness) -> Outgoing:
         _, dither = randomness.draw(k, state.values.shape, self)
         half = state.values - self.step(k) * state.gradient
         return Outgoing(half, self.compressor.compress(half - state.shared[REFERENCE], dither))
 
     def absorb(
-        self, state: State, outgoing: Outgoing, objective: Objective, messages: WeightedMessages
-    ) -> State:
+        self,
+        state: SharedState,
+        outgoing: Outgoing,
+        objective: Objective,
+        messages: WeightedMessages,
+    ) -> SharedState:
         shared = add_messages(state.shared.copy(), messages)
         values = outgoing.half + shared[PULL]
-        return State(values, shared, objective.gradient(values[X_ROWS])[..., None, :])
+        return SharedState(values, shared, objective.gradient(values[X_ROWS])[..., None, :])

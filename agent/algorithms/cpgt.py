@@ -31,18 +31,18 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cpgt.agent.algorithms.algorithm import X_ROWS, Y_ROWS, Limit, WeightedMessages
-from cpgt.agent.algorithms.exchange import PULL, REFERENCE, SendsDifferences, add_messages
+from cpgt.agent.algorithms import X_ROWS, Y_ROWS, Limit, WeightedMessages
+from cpgt.agent.algorithms.exchange import (
+    PULL,
+    REFERENCE,
+    SendsDifferences,
+    SharedState,
+    add_messages,
+)
 from cpgt.agent.objectives import Objective
 from cpgt.agent.privacy.randomness import Randomness
 from cpgt.wire.arrays import Floats
 from cpgt.wire.vectors import Vectors
-
-
-class State(NamedTuple):
-    values: Floats
-    shared: Floats
-    gradient: Floats
 
 
 class Outgoing(NamedTuple):
@@ -51,7 +51,7 @@ class Outgoing(NamedTuple):
 
 
 @dataclass(frozen=True)
-class CPGT(SendsDifferences[State, Outgoing]):
+class CPGT(SendsDifferences[Outgoing]):
     @cached_property
     def _alpha(self) -> Floats:
         return np.array(self.alpha)  # numpy multiplies by an array faster than by a float
@@ -60,20 +60,24 @@ class CPGT(SendsDifferences[State, Outgoing]):
     def limit(self) -> Limit:
         return Limit.SHIFTED
 
-    def start(self, objective: Objective, x: Floats) -> State:
+    def start(self, objective: Objective, x: Floats) -> SharedState:
         gradient = _gradient(objective, x)
         values = np.stack((x, gradient), axis=-2)
-        return State(values, np.zeros((2, *values.shape)), gradient)
+        return SharedState(values, np.zeros((2, *values.shape)), gradient)
 
-    def outgoing(self, state: State, k: int, randomness: Randomness) -> Outgoing:
+    def outgoing(self, state: SharedState, k: int, randomness: Randomness) -> Outgoing:
         values, shared, _ = state
         noise, dither = randomness.draw(k, values.shape, self)
         noised = self.noise.add(values, noise)
         return Outgoing(noised, self.compressor.compress(noised - shared[REFERENCE], dither))
 
     def absorb(
-        self, state: State, outgoing: Outgoing, objective: Objective, messages: WeightedMessages
-    ) -> State:
+        self,
+        state: SharedState,
+        outgoing: Outgoing,
+        objective: Objective,
+        messages: WeightedMessages,
+    ) -> SharedState:
         before, shared, old_gradient = state
         shared = add_messages(shared.copy(), messages)
         values = outgoing.noised + shared[PULL]
@@ -81,9 +85,9 @@ class CPGT(SendsDifferences[State, Outgoing]):
         x -= before[Y_ROWS] * self._alpha
         gradient = _gradient(objective, x)
         y += gradient - old_gradient
-        return State(values, shared, gradient)
+        return SharedState(values, shared, gradient)
 
-    def eta_y(self, state: State, outgoing: Outgoing) -> Floats:
+    def eta_y(self, state: SharedState, outgoing: Outgoing) -> Floats:
         eta: Floats = outgoing.noised[Y_ROWS] - state.values[Y_ROWS]
         return eta
 

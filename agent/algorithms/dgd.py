@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cpgt.agent.algorithms.algorithm import X_ROWS, WeightedMessages
+from cpgt.agent.algorithms import X_ROWS, WeightedMessages
 from cpgt.agent.algorithms.exchange import DecayingStep, SendsX, weighted_sums
 from cpgt.agent.objectives import Objective
 from cpgt.agent.privacy.randomness import Randomness
@@ -34,7 +34,7 @@ class Outgoing(NamedTuple):
 
 
 @dataclass(frozen=True)
-class DistributedGradientDescent(DecayingStep[State, Outgoing], SendsX[State, Outgoing]):
+class GradientDescent(DecayingStep[State, Outgoing], SendsX[State, Outgoing]):
     def start(self, objective: Objective, x: Floats) -> State:  # noqa: ARG002
         values = x[..., None, :]
         return State(values, np.zeros_like(values))

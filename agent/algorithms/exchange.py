@@ -4,28 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Protocol, TypeVar
+from typing import Annotated, ClassVar, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
-from cpgt.agent.algorithms.algorithm import (
-    Algorithm,
-    Limit,
-    OutgoingLike,
-    StateLike,
-    WeightedMessages,
-    X,
-)
+from cpgt.agent.algorithms import Algorithm, Limit, OutgoingLike, StateLike, WeightedMessages, X
 from cpgt.bounds import NonNegative
 from cpgt.wire.arrays import Floats
 
 PULL, REFERENCE = 0, 1
 
 
-class SharingState(StateLike, Protocol):
-    @property
-    def shared(self) -> Floats:
-        """Rows PULL and REFERENCE, each (..., channels, d)."""
+class SharedState(NamedTuple):
+    values: Floats
+    shared: Floats  # rows PULL and REFERENCE, each (..., channels, d)
+    gradient: Floats
 
 
 class SentState(StateLike, Protocol):
@@ -36,12 +29,11 @@ class SentState(StateLike, Protocol):
 
 State = TypeVar("State", bound=StateLike)
 Sent = TypeVar("Sent", bound=SentState)
-Sharing = TypeVar("Sharing", bound=SharingState)
 Outgoing = TypeVar("Outgoing", bound=OutgoingLike)
 
 
 @dataclass(frozen=True)
-class SendsDifferences(Algorithm[Sharing, Outgoing]):
+class SendsDifferences(Algorithm[SharedState, Outgoing]):
     """Sends compressed differences to public references x^c, which every neighbour updates.
 
     The sums over the neighbours are linear in the messages. So they are kept as one running sum,
@@ -52,7 +44,7 @@ class SendsDifferences(Algorithm[Sharing, Outgoing]):
         pull = [self.gamma * weight for weight in (own - 1.0, *neighbours)]
         return np.array([pull, [1.0, *[0.0] * len(neighbours)]])
 
-    def reference(self, state: Sharing) -> Floats:
+    def reference(self, state: SharedState) -> Floats:
         reference: Floats = state.shared[REFERENCE, ..., X, :]
         return reference
 

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cpgt.agent.algorithms.algorithm import X_ROWS, WeightedMessages
+from cpgt.agent.algorithms import X_ROWS, WeightedMessages
 from cpgt.agent.algorithms.exchange import SendsX, weighted_sums
 from cpgt.agent.objectives import Objective
 from cpgt.agent.privacy.randomness import Randomness

@@ -18,7 +18,7 @@ from typing import Annotated, NamedTuple
 
 import numpy as np
 
-from cpgt.agent.algorithms.algorithm import X_ROWS, Limit, WeightedMessages
+from cpgt.agent.algorithms import X_ROWS, Limit, WeightedMessages
 from cpgt.agent.algorithms.exchange import SendsX, weighted_sums
 from cpgt.agent.objectives import Objective
 from cpgt.agent.privacy.randomness import Randomness

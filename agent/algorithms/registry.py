@@ -6,15 +6,15 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any, NamedTuple
 
-from cpgt.agent.algorithms.algorithm import Algorithm
+from cpgt.agent.algorithms import Algorithm, AnyAlgorithm
 from cpgt.agent.algorithms.cgt import CompressedGradientTracking
 from cpgt.agent.algorithms.choco import Choco
 from cpgt.agent.algorithms.cpgt import CPGT
-from cpgt.agent.algorithms.dgd import DistributedGradientDescent
+from cpgt.agent.algorithms.dgd import GradientDescent
 from cpgt.agent.algorithms.extra import Extra
 from cpgt.agent.algorithms.private_dgd import PrivateGradientDescent
-from cpgt.agent.algorithms.shrinking_range import QuantizedGradientTracking
-from cpgt.agent.compressors import COMPRESSORS, Identity
+from cpgt.agent.algorithms.shrinking_range import QuantizedTracking
+from cpgt.agent.compressors.registry import COMPRESSORS, Identity
 from cpgt.agent.errors import InputError
 from cpgt.agent.privacy.noise import LaplaceNoise
 
@@ -23,7 +23,7 @@ class AlgorithmKind(NamedTuple):
     """An algorithm by its name: its source, its class, and what of the network file it takes."""
 
     source: str
-    make: type[Algorithm[Any, Any]]
+    make: type[AnyAlgorithm]
     limit: str
     takes_compressor: bool = False
     takes_gamma: bool = False
@@ -39,54 +39,33 @@ class AlgorithmKind(NamedTuple):
 EXACT, SHIFTED = "optimum, linearly", "shifted by the noise on y, linearly"
 DECAYING = "near the optimum; with decay the optimum, like 1/k"
 
+COMPRESSED = {"takes_compressor": True, "takes_gamma": True}
+
 ALGORITHMS: dict[str, AlgorithmKind] = {
-    "cpgt": AlgorithmKind(
-        "Xie, Yi, Wang, Cao, Ren",
-        CPGT,
-        SHIFTED,
-        takes_compressor=True,
-        takes_gamma=True,
-        adds_noise=True,
-    ),
+    "cpgt": AlgorithmKind("Xie, Yi, Wang, Cao, Ren", CPGT, SHIFTED, adds_noise=True, **COMPRESSED),
     "diadsp": AlgorithmKind("Ding et al. 2021", CPGT, SHIFTED, adds_noise=True),
     "compressed-gradient-tracking": AlgorithmKind(
-        "Liao et al. 2022",
-        CompressedGradientTracking,
-        EXACT,
-        takes_compressor=True,
-        takes_gamma=True,
+        "Liao et al. 2022", CompressedGradientTracking, EXACT, **COMPRESSED
     ),
     "gradient-tracking": AlgorithmKind("Qu and Li 2017", CPGT, EXACT),
     "quantized-gradient-tracking": AlgorithmKind(
-        "after Kajiyama et al. 2020",
-        QuantizedGradientTracking,
-        EXACT,
-        takes_gamma=True,
-        quantizes=True,
+        "after Kajiyama et al. 2020", QuantizedTracking, EXACT, takes_gamma=True, quantizes=True
     ),
     "extra": AlgorithmKind("Shi et al. 2015", Extra, EXACT),
-    "gradient-descent": AlgorithmKind(
-        "Nedic and Ozdaglar 2009", DistributedGradientDescent, DECAYING
-    ),
-    "choco": AlgorithmKind(
-        "Koloskova et al. 2019", Choco, DECAYING, takes_compressor=True, takes_gamma=True
-    ),
+    "gradient-descent": AlgorithmKind("Nedic and Ozdaglar 2009", GradientDescent, DECAYING),
+    "choco": AlgorithmKind("Koloskova et al. 2019", Choco, DECAYING, **COMPRESSED),
     "private-gradient-descent": AlgorithmKind(
         "Huang et al. 2015", PrivateGradientDescent, "near the optimum", adds_noise=True
     ),
 }
 
 
-def check_combination(
-    kind: str, gamma: float, compressor: Any, scales: tuple[float, float]
-) -> None:
+def check_combination(kind: str, gamma: float, compressor: Any, scales: tuple[float, ...]) -> None:
     """Raise InputError for a compressor, gamma or noise that the algorithm does not have."""
     family, name = ALGORITHMS[kind], f"algorithm.kind = {kind!r}"
     compressed = not family.takes_compressor and not isinstance(compressor, Identity)
     if compressed and family.quantizes:
-        raise InputError(
-            f"{name} has its own quantizer; leave compressor out, and see algorithm.bits"
-        )
+        raise InputError(f"{name} has its own quantizer, algorithm.bits; leave compressor out")
     if compressed or (gamma != 1.0 and not family.takes_gamma):
         raise InputError(
             f"{name} sends uncompressed with gamma = 1; leave compressor and gamma out, "
@@ -98,15 +77,14 @@ def check_combination(
         raise InputError(f"{name} exchanges x alone; leave noise.s_y out")
 
 
-def build_algorithm(parameters: Mapping[str, Any]) -> Algorithm[Any, Any]:
+def build_algorithm(parameters: Mapping[str, Any]) -> AnyAlgorithm:
     """The algorithm from the plan's public parameters: algorithm, compressor, noise."""
     try:
         options, form = dict(parameters["algorithm"]), dict(parameters["compressor"])
         kind = options.pop("kind")
         if kind not in ALGORITHMS:
-            raise InputError(
-                f"algorithm.kind = {kind!r} is not known; there are {', '.join(ALGORITHMS)}"
-            )
+            known = ", ".join(ALGORITHMS)
+            raise InputError(f"algorithm.kind = {kind!r} is not known; there are {known}")
         compressor = COMPRESSORS[form.pop("kind")](**form)
         s_x, s_y, q = (parameters["noise"][name] for name in ("s_x", "s_y", "q"))
         check_combination(kind, options["gamma"], compressor, (s_x, s_y))

@@ -22,19 +22,19 @@ from typing import Annotated
 
 import numpy as np
 
-from cpgt.agent.algorithms.algorithm import Limit
-from cpgt.agent.algorithms.cpgt import CPGT, Outgoing, State
-from cpgt.agent.algorithms.exchange import REFERENCE
+from cpgt.agent.algorithms import Limit
+from cpgt.agent.algorithms.cpgt import CPGT, Outgoing
+from cpgt.agent.algorithms.exchange import REFERENCE, SharedState
 from cpgt.agent.privacy.randomness import Randomness
 from cpgt.bounds import Bounds, InsideUnit, Positive
-from cpgt.wire.payloads import MAX_BITS
+from cpgt.wire.packing import MAX_BITS
 from cpgt.wire.vectors import Quantized
 
 MIN_SPACING = float(np.finfo(np.float32).tiny)  # a decaying spacing would underflow to 0
 
 
 @dataclass(frozen=True)
-class QuantizedGradientTracking(CPGT):
+class QuantizedTracking(CPGT):
     bits: Annotated[int, Bounds(ge=1, le=MAX_BITS), "2^bits + 1 levels."] = 4
     range: Annotated[Positive, "Levels of round 0 reach from -range to range."] = 10.0
     shrink: Annotated[InsideUnit, "Factor of the range from round to round."] = 0.99
@@ -43,7 +43,7 @@ class QuantizedGradientTracking(CPGT):
     def limit(self) -> Limit:
         return Limit.OPTIMUM
 
-    def outgoing(self, state: State, k: int, randomness: Randomness) -> Outgoing:  # noqa: ARG002
+    def outgoing(self, state: SharedState, k: int, randomness: Randomness) -> Outgoing:  # noqa: ARG002
         top = 2.0 ** (self.bits - 1)
         spacing = max(self.range * self.shrink**k / top, MIN_SPACING)
         scale = np.full((*state.values.shape[:-1], 1), spacing, np.float32)

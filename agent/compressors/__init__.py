@@ -1,4 +1,4 @@
-"""Compressors, by name: E|C(v) - v|^2 <= phi |v|^2, row by row on the last axis.
+"""The interface of compressors: E|C(v) - v|^2 <= phi |v|^2, row by row on the last axis.
 
 All but the unbiased quantizer are contractive: phi < 1 in every dimension.
 
@@ -8,40 +8,32 @@ that this form represents.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any
+from typing import ClassVar
 
-from cpgt.agent.compressors.compressor import Compressor
-from cpgt.agent.compressors.quantizers import Natural, Quantizer, Sign, TopKQuantizer
-from cpgt.agent.compressors.sparsifiers import RandomK, TopK
-from cpgt.agent.compressors.unbiased import UnbiasedQuantizer
+from cpgt.agent.options import check_bounds
 from cpgt.wire.arrays import Floats
-from cpgt.wire.vectors import Dense
-
-__all__ = [
-    "COMPRESSORS", "Compressor", "Floats", "Identity", "Natural", "Quantizer", "RandomK", "Sign",
-    "TopK", "TopKQuantizer",
-]  # fmt: skip
+from cpgt.wire.vectors import Vectors
 
 
 @dataclass(frozen=True)
-class Identity(Compressor):
-    """C(v) = v."""
+class Compressor(ABC):
+    """A subclass is a frozen dataclass too. Its fields are its options, with their bounds."""
 
-    def phi(self, dimension: int) -> float:  # noqa: ARG002
-        return 0.0
+    # whether `compress` uses its dither: a number uniform on [0, 1) for each coordinate
+    dithered: ClassVar[bool] = False
 
-    def compress(self, v: Floats, dither: Floats) -> Dense:  # noqa: ARG002
-        return Dense(v)
+    def __post_init__(self) -> None:
+        check_bounds("compressor", type(self), vars(self))
 
+    def check(self, dimension: int) -> None:  # noqa: B027  # most work in any dimension
+        """Raise InputError if the compressor cannot work on vectors of this dimension."""
 
-COMPRESSORS: dict[str, type[Any]] = {
-    "identity": Identity,
-    "top-k": TopK,
-    "random-k": RandomK,
-    "sign": Sign,
-    "natural": Natural,
-    "quantize": Quantizer,
-    "top-k-quantize": TopKQuantizer,
-    "quantize-unbiased": UnbiasedQuantizer,
-}
+    @abstractmethod
+    def phi(self, dimension: int) -> float:
+        """The constant of E|C(v) - v|^2 <= phi |v|^2."""
+
+    @abstractmethod
+    def compress(self, v: Floats, dither: Floats) -> Vectors:
+        """C(v) in the form in which it is sent."""

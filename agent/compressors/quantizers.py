@@ -9,12 +9,12 @@ from typing import Annotated, ClassVar, TypeAlias
 
 import numpy as np
 
-from cpgt.agent.compressors.compressor import Compressor
+from cpgt.agent.compressors import Compressor
 from cpgt.agent.compressors.sparsifiers import check_fits, largest_indices
 from cpgt.agent.errors import InputError
 from cpgt.bounds import Bounds, Count
 from cpgt.wire.arrays import SHORT, Floats, Floats32
-from cpgt.wire.payloads import MAX_BITS
+from cpgt.wire.packing import MAX_BITS
 from cpgt.wire.vectors import Powers, Quantized
 
 SCALE_ROUNDING = 2.0**-24  # relative error of a scale that is sent as a float32
@@ -150,3 +150,33 @@ class TopKQuantizer(Compressor):
         levels = np.zeros_like(v)
         np.put_along_axis(levels, indices, kept_levels, axis=-1)
         return Quantized(bits, scale, levels)
+
+
+@dataclass(frozen=True)
+class UnbiasedQuantizer(Compressor):
+    """The unbiased quantizer: levels of the largest |v_c|, rounded up or down at random.
+
+    It need not be contractive: it is for algorithms that damp its error.
+
+    With b bits, s = 2^(b-1), u uniform on [0, 1)^d and |v|_max the largest |v_c|:
+
+    C(v) = |v|_max / s * sign(v) * floor(s |v_c| / |v|_max + u),   E C(v) = v,
+    E|C(v) - v|^2 <= d / (4 s^2) |v|^2.
+
+    |v|_max / s is rounded to a float32 before it is used, because it is sent as one.
+    """
+
+    bits: Bits
+    dithered: ClassVar[bool] = True
+
+    def phi(self, dimension: int) -> float:
+        """The constant c of the error c |v|^2, which may be above 1."""
+        return dimension / 4.0**self.bits
+
+    def compress(self, v: Floats, dither: Floats) -> Quantized:
+        steps = 2.0 ** (self.bits - 1)
+        scale: Floats32 = (np.abs(v).max(axis=-1, keepdims=True) / steps).astype(np.float32)
+        levels = v / (scale + TINY)
+        levels += np.copysign(dither, v)
+        # rounding of the scale may lift the largest level above s
+        return Quantized(self.bits, scale, np.trunc(levels).clip(-steps, steps))

@@ -8,10 +8,10 @@ from typing import Annotated, ClassVar, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from cpgt.agent.compressors.compressor import Compressor
+from cpgt.agent.compressors import Compressor
 from cpgt.agent.errors import InputError
 from cpgt.bounds import Count
-from cpgt.wire.arrays import Floats
+from cpgt.wire.arrays import Floats, Integers
 from cpgt.wire.vectors import Sparse, sample
 
 Seeds = NDArray[np.uint32]
@@ -25,7 +25,7 @@ def check_fits(k: int, dimension: int) -> None:
         )
 
 
-def largest_indices(v: Floats, k: int) -> NDArray[np.int64]:
+def largest_indices(v: Floats, k: int) -> Integers:
     """The indices of the k coordinates of largest magnitude, increasing."""
     indices = np.argpartition(-np.abs(v), k - 1, axis=-1)[..., :k]
     indices.sort(axis=-1)
@@ -52,22 +52,9 @@ FLOAT_TYPES = {
 
 def _float_type(values: str) -> FloatType:
     if values not in FLOAT_TYPES:
-        raise InputError(
-            f"compressor.values = {values!r} is not known; there are {', '.join(FLOAT_TYPES)}"
-        )
+        known = ", ".join(FLOAT_TYPES)
+        raise InputError(f"compressor.values = {values!r} is not known; there are {known}")
     return FLOAT_TYPES[values]
-
-
-def _sparse(
-    v: Floats, indices: NDArray[np.int64], values: str, seeds: Seeds | None = None
-) -> Sparse:
-    float_type = _float_type(values).code
-    kept = np.take_along_axis(v, indices, axis=-1)
-    if float_type == "f8":
-        return Sparse(v.shape[-1], indices, kept, seeds=seeds)
-    exponents = np.frexp(np.abs(kept).max(axis=-1, keepdims=True))[1].astype(np.int64)
-    short = np.ldexp(kept, -exponents).astype(float_type).astype(np.float64)
-    return Sparse(v.shape[-1], indices, np.ldexp(short, exponents), float_type, exponents, seeds)
 
 
 @dataclass(frozen=True)
@@ -91,13 +78,23 @@ class Sparsifier(Compressor):
         lost = relative**2 + self.k * absolute**2  # bounds |rounding|^2 over |kept values|^2
         return 1.0 - self.k / dimension * (1.0 - lost)
 
+    def _keep(self, v: Floats, indices: Integers, seeds: Seeds | None = None) -> Sparse:
+        float_type = _float_type(self.values).code
+        kept = np.take_along_axis(v, indices, axis=-1)
+        if float_type == "f8":
+            return Sparse(v.shape[-1], indices, kept, seeds=seeds)
+        exponents = np.frexp(np.abs(kept).max(axis=-1, keepdims=True))[1].astype(np.int64)
+        short = np.ldexp(kept, -exponents).astype(float_type).astype(np.float64)
+        values = np.ldexp(short, exponents)
+        return Sparse(v.shape[-1], indices, values, float_type, exponents, seeds)
+
 
 @dataclass(frozen=True)
 class TopK(Sparsifier):
     """The k coordinates of largest magnitude."""
 
     def compress(self, v: Floats, dither: Floats) -> Sparse:  # noqa: ARG002
-        return _sparse(v, largest_indices(v, self.k), self.values)
+        return self._keep(v, largest_indices(v, self.k))
 
 
 @dataclass(frozen=True)
@@ -109,4 +106,4 @@ class RandomK(Sparsifier):
     def compress(self, v: Floats, dither: Floats) -> Sparse:
         seeds = (dither[..., :1] * 2.0**32).astype(np.uint32)
         drawn = [sample(seed, self.k, v.shape[-1]) for seed in seeds.ravel().tolist()]
-        return _sparse(v, np.stack(drawn).reshape(*v.shape[:-1], self.k), self.values, seeds)
+        return self._keep(v, np.stack(drawn).reshape(*v.shape[:-1], self.k), seeds)

@@ -8,15 +8,10 @@ from typing import Annotated
 import numpy as np
 
 from cpgt.agent.errors import DataError
+from cpgt.agent.objectives import Data
 from cpgt.agent.objectives.loading import labelled_rows
-from cpgt.agent.objectives.objective import Data
-from cpgt.agent.objectives.regression import (
-    Regularisation,
-    Scale,
-    largest_eigenvalue,
-    residual_bounds,
-)
-from cpgt.agent.objectives.rounding import EXP_ROUNDINGS, relative_error, root_mean_square
+from cpgt.agent.objectives.regression import Scale, Weight, largest_eigenvalue, residual_bounds
+from cpgt.agent.objectives.rounding import EXP_ROUNDINGS, gradient_error, relative_error
 from cpgt.bounds import Bounds
 from cpgt.wire.arrays import Floats
 
@@ -45,10 +40,7 @@ class Logistic:
         # the slope of tanh is at most 1, and |tanh - 1| at most 2
         slopes = relative_error(self.dimension + 1) * margins + relative_error(EXP_ROUNDINGS + 2)
         slopes += 2 * relative_error(len(margins) + 5)
-        return (
-            root_mean_square(slopes @ np.abs(self._scaled))
-            + relative_error(4) * self._l2 * magnitude
-        )
+        return gradient_error(slopes, self._scaled, self._l2, magnitude)
 
 
 class Softmax:
@@ -84,33 +76,26 @@ class Softmax:
         # exp turns absolute errors into relative ones, in numerator and denominator
         shares = np.expm1(2 * scores + relative_error(2 * EXP_ROUNDINGS + self._classes + 2))
         slopes = shares + relative_error(len(scores) + 5)
-        return (
-            root_mean_square(slopes @ np.abs(self._scaled))
-            + relative_error(4) * self._l2 * magnitude
-        )
+        return gradient_error(slopes, self._scaled, self._l2, magnitude)
 
 
-def logistic(data: Data, l2: Regularisation, scale: Scale = 1.0) -> Logistic:
+def logistic(data: Data, l2: Weight, scale: Scale = 1.0) -> Logistic:
     """scale sum_r log(1 + exp(-s_r a_r x)) + l2 / 2 |x|^2, from A and two labels."""
     A, labels = labelled_rows("logistic", data, "labels")
     found = set(np.unique(labels).tolist())
     if not (found <= {0.0, 1.0} or found <= {-1.0, 1.0}):
-        raise DataError(
-            "logistic needs labels 0 and 1, or -1 and 1; there are others in the data file"
-        )
+        raise DataError("logistic needs labels 0 and 1, or -1 and 1; the data file has others")
     return Logistic(A, np.where(labels > 0, 1.0, -1.0), l2, scale)
 
 
 def softmax(
     data: Data,
     classes: Annotated[int, Bounds(ge=2), "Labels are 0 .. classes - 1."],
-    l2: Regularisation,
+    l2: Weight,
     scale: Scale = 1.0,
 ) -> Softmax:
     """scale sum_r (log sum_c exp(x_c a_r) - x_label a_r) + l2 / 2 |x|^2, from A and labels."""
     A, labels = labelled_rows("softmax", data, "labels")
     if not np.isin(labels, np.arange(classes)).all():
-        raise DataError(
-            f"softmax needs labels from 0 to {classes - 1}; there are others in the data file"
-        )
+        raise DataError(f"softmax needs labels from 0 to {classes - 1}; the data file has others")
     return Softmax(A, labels, classes, l2, scale)

@@ -12,7 +12,7 @@ from numpy.lib.npyio import NpzFile
 from numpy.typing import NDArray
 
 from cpgt.agent.errors import DataError
-from cpgt.agent.objectives.objective import Data
+from cpgt.agent.objectives import Data
 from cpgt.wire.arrays import Floats
 
 
@@ -36,9 +36,8 @@ def load_data(path: Path | None) -> dict[str, NDArray[Any]]:
     for name, array in data.items():
         if np.issubdtype(array.dtype, np.number) and not np.isfinite(array).all():
             where = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
-            raise DataError(
-                f"data file {path}: {name}{list(where)} is {array[where]}; clean the data first"
-            )
+            found = f"{name}{list(where)} is {array[where]}"
+            raise DataError(f"data file {path}: {found}; clean the data first")
     return data
 
 

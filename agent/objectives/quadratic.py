@@ -12,8 +12,8 @@ from functools import cached_property
 import numpy as np
 
 from cpgt.agent.errors import DataError
+from cpgt.agent.objectives import Data
 from cpgt.agent.objectives.loading import real_arrays
-from cpgt.agent.objectives.objective import Data
 from cpgt.agent.objectives.rounding import relative_error, root_mean_square
 from cpgt.wire.arrays import Floats
 
@@ -48,9 +48,8 @@ class Quadratic:
         if self._signs is not None:
             transforms = 2 * ROUNDINGS_PER_OCTAVE * math.log2(2 * self.dimension) + 4
             largest = float(np.abs(self._h).max()) * magnitude  # the transform keeps lengths
-            return relative_error(transforms) * largest + relative_error(3) * root_mean_square(
-                self._b
-            )
+            offset = relative_error(3) * root_mean_square(self._b)
+            return relative_error(transforms) * largest + offset
         sizes = np.abs(self._h).sum(axis=0) if self._h.ndim == 2 else np.abs(self._h)
         length = self.dimension if self._h.ndim == 2 else 1
         return relative_error(length + 3) * root_mean_square(magnitude * sizes + np.abs(self._b))
@@ -80,9 +79,7 @@ def quadratic(data: Data) -> Quadratic:
         raise DataError("quadratic needs a symmetric H; H and its transpose differ")
     signs = real_arrays("quadratic", data, "signs")[0] if "signs" in data else None
     if signs is not None and (H.ndim != 1 or signs.shape != b.shape or (np.abs(signs) != 1).any()):
-        raise DataError(
-            "quadratic needs signs of shape (d,) with entries 1 and -1, and H of shape (d,)"
-        )
+        raise DataError("quadratic needs signs, 1 and -1, of shape (d,), and H of shape (d,)")
     if _eigenvalues(H).min() < -1e-9 * np.abs(H).max():
         raise DataError("quadratic needs an H without negative curvature: f would have no minimum")
     return Quadratic(H, b, signs)

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from cpgt.agent.errors import CodeError, InputError
+from cpgt.agent.objectives import Data, Objective
 from cpgt.agent.objectives.classification import logistic, softmax
-from cpgt.agent.objectives.objective import Data, Objective
 from cpgt.agent.objectives.quadratic import quadratic
 from cpgt.agent.objectives.regression import huber, least_squares, ridge
 from cpgt.agent.options import check_bounds
@@ -95,9 +95,8 @@ def build_objective(kind: str, options: Mapping[str, Any], data: Data) -> Object
     gradient, another = (objective.gradient(np.full(objective.dimension, at)) for at in (0.0, 1.0))
     shape = np.shape(gradient)
     if shape != (objective.dimension,):
-        raise CodeError(
-            f"objective {kind!r}: the gradient has shape {shape}, not ({objective.dimension},)"
-        )
+        due = (objective.dimension,)
+        raise CodeError(f"objective {kind!r}: the gradient has shape {shape}, not {due}")
     if not isinstance(gradient, np.ndarray) or np.shares_memory(gradient, another):
         raise CodeError(f"objective {kind!r}: the gradient must be a new numpy array each time")
     return objective

@@ -7,14 +7,14 @@ from typing import Annotated, TypeAlias
 
 import numpy as np
 
+from cpgt.agent.objectives import Data
 from cpgt.agent.objectives.loading import labelled_rows
-from cpgt.agent.objectives.objective import Data
-from cpgt.agent.objectives.rounding import relative_error, root_mean_square
+from cpgt.agent.objectives.rounding import gradient_error, relative_error, root_mean_square
 from cpgt.bounds import NonNegative, Positive
 from cpgt.wire.arrays import Floats, product
 
 Scale: TypeAlias = Annotated[Positive, "Factor of the sum over the records."]
-Regularisation: TypeAlias = Annotated[Positive, "Weight of |x|^2 / 2, for each agent."]
+Weight: TypeAlias = Annotated[Positive, "Weight of |x|^2 / 2, for each agent."]
 
 
 class LeastSquares:
@@ -81,8 +81,7 @@ class Huber:
         residuals = residual_bounds(self._transposed, self._b, magnitude)
         slopes = relative_error(self.dimension + 1) * residuals  # clipping does not increase errors
         slopes += relative_error(len(self._b) + 4) * np.minimum(residuals, self._threshold)
-        l2 = relative_error(4) * self._l2 * magnitude
-        return root_mean_square(slopes @ np.abs(self._scaled)) + l2
+        return gradient_error(slopes, self._scaled, self._l2, magnitude)
 
 
 def largest_eigenvalue(transposed: Floats, scaled: Floats) -> float:
@@ -102,7 +101,7 @@ def least_squares(data: Data, scale: Scale = 1.0) -> LeastSquares:
     return LeastSquares(*labelled_rows("least-squares", data, "b"), scale)
 
 
-def ridge(data: Data, l2: Regularisation, scale: Scale = 1.0) -> Ridge:
+def ridge(data: Data, l2: Weight, scale: Scale = 1.0) -> Ridge:
     """scale |A x - b|^2 + l2 / 2 |x|^2, from A and b."""
     return Ridge(*labelled_rows("ridge", data, "b"), l2, scale)
 

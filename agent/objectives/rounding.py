@@ -17,6 +17,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cpgt.wire.arrays import Floats
+
 UNIT = 2.0**-53
 EXP_ROUNDINGS = 8  # of an exp or a tanh: numpy's are exact to 4 units in the last place
 SAFETY = 1.01  # bounds are themselves computed in floating point
@@ -27,6 +29,11 @@ def relative_error(roundings: float) -> float:
     """gamma_n of n = `roundings` successive roundings."""
     n_u = roundings * UNIT
     return SAFETY * n_u / (1.0 - n_u) if n_u < LARGEST_N_U else math.inf
+
+
+def gradient_error(slopes: Floats, scaled: Floats, l2: float, magnitude: float) -> float:
+    """Bound for the gradient slopes @ scaled + l2 x, from the errors of the slopes."""
+    return root_mean_square(slopes @ np.abs(scaled)) + relative_error(4) * l2 * magnitude
 
 
 def root_mean_square(bounds: NDArray[Any]) -> float:

@@ -38,6 +38,8 @@ from itertools import islice
 from typing import Literal, NamedTuple, TypeVar
 
 from cpgt.agent.errors import InputError
+from cpgt.agent.options import check_bounds
+from cpgt.bounds import Count, NonNegative, PositiveFraction
 from cpgt.wire.arrays import Floats
 
 SMALLEST_SCALE = 1e-290  # below this the ratio of two scales is no longer exact
@@ -61,35 +63,26 @@ class PerChannel(NamedTuple):
 class Terms:
     """The inputs of an account. Epsilon holds only if delta and the smoothness hold."""
 
-    alpha: float
-    smoothness: float
-    delta: float
-    s_x: float
-    s_y: float
-    q: float
-    dimension: int
+    alpha: NonNegative
+    smoothness: NonNegative
+    delta: NonNegative
+    s_x: NonNegative
+    s_y: NonNegative
+    q: PositiveFraction
+    dimension: Count
     adjacency: Literal["function", "record"] = "function"
-    floor: float = 0.0
-    grid: float = 0.0
-    rounding: float = 0.0
+    floor: NonNegative = 0.0
+    grid: NonNegative = 0.0
+    rounding: NonNegative = 0.0
 
     def __post_init__(self) -> None:
-        for name in ("alpha", "smoothness", "delta", "s_x", "s_y", "floor", "grid", "rounding"):
-            value = getattr(self, name)
-            if not 0 <= value < math.inf:
-                raise InputError(f"privacy: {name} must be a number of at least 0, not {value}")
-        if not 0 < self.q <= 1:
-            raise InputError(f"privacy: q must be in (0, 1], not {self.q}")
+        check_bounds("privacy", Terms, vars(self))
         if 0 < self.floor < SMALLEST_SCALE:
             raise InputError(
-                f"privacy: floor must be 0 or at least {SMALLEST_SCALE}, not {self.floor}"
+                f"privacy.floor must be 0 or at least {SMALLEST_SCALE}, not {self.floor}"
             )
-        if self.dimension < 1:
-            raise InputError(f"privacy: the dimension must be at least 1, not {self.dimension}")
         if self.adjacency not in ("function", "record"):
-            raise InputError(
-                f"privacy: adjacency must be 'function' or 'record', not {self.adjacency!r}"
-            )
+            raise InputError(f"privacy.adjacency is {self.adjacency!r}, not 'function' or 'record'")
 
     def scales(self, k: int) -> PerChannel:
         """The scales of round k. A scale of 0 stays 0: the floor does not add noise to it."""

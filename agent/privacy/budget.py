@@ -37,7 +37,8 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from cpgt.agent.algorithms import CPGT, Algorithm
+from cpgt.agent.algorithms import AnyAlgorithm
+from cpgt.agent.algorithms.cpgt import CPGT
 from cpgt.agent.errors import BudgetError, DataError, InputError
 from cpgt.agent.objectives import Objective, rounding_of, smoothness_of
 from cpgt.agent.objectives.rounding import UNIT
@@ -153,34 +154,30 @@ class Spending:
             )
 
 
-def open_account(
-    claims: Claims, algorithm: Algorithm[Any, Any], objective: Objective
-) -> Spending | None:
+def open_account(claims: Claims, algorithm: AnyAlgorithm, objective: Objective) -> Spending | None:
     """The account, or None where delta, noise or L is missing. With a budget that is an error."""
     try:
         return _open(claims, algorithm, objective)
-    except _MissingInput as error:
+    except _Missing as error:
         if claims.epsilon is None:
             return None
         raise InputError(f"a privacy budget needs {error}") from None
 
 
-class _MissingInput(Exception):  # noqa: N818  # it is an error only where there is a budget
+class _Missing(Exception):  # noqa: N818  # it is an error only where there is a budget
     """An account cannot be computed; the message names the missing input."""
 
 
-def _open(claims: Claims, algorithm: Algorithm[Any, Any], objective: Objective) -> Spending:
+def _open(claims: Claims, algorithm: AnyAlgorithm, objective: Objective) -> Spending:
     noise = algorithm.noise
     if not isinstance(algorithm, CPGT):
-        raise _MissingInput("an algorithm whose account is known: 'cpgt' or 'diadsp'")
+        raise _Missing("an algorithm whose account is known: 'cpgt' or 'diadsp'")
     if min(noise.scales) == 0:
-        raise _MissingInput("noise: noise.s_x or noise.s_y is 0, so epsilon is infinite")
+        raise _Missing("noise: noise.s_x or noise.s_y is 0, so epsilon is infinite")
     if claims.delta is None:
-        raise _MissingInput("delta: by how much the gradients of adjacent problems may differ")
+        raise _Missing("delta: by how much the gradients of adjacent problems may differ")
     if claims.magnitude is None and claims.epsilon is not None:
-        raise _MissingInput(
-            "a bound on |x| and |y|, for rounding: privacy.magnitude or --magnitude"
-        )
+        raise _Missing("a bound on |x| and |y|, for rounding: privacy.magnitude or --magnitude")
     smoothness = _smoothness(claims, objective)
     _check_rounding(claims, objective)
     terms = make_terms(claims, algorithm, smoothness, objective.dimension)
@@ -193,22 +190,14 @@ def _open(claims: Claims, algorithm: Algorithm[Any, Any], objective: Objective) 
     return spending
 
 
-def make_terms(
-    claims: Claims, algorithm: Algorithm[Any, Any], smoothness: float, dimension: int
-) -> Terms:
+def make_terms(claims: Claims, algorithm: AnyAlgorithm, smoothness: float, dimension: int) -> Terms:
     """The terms of an account from these claims, for an agent with this L."""
     if claims.delta is None:
         raise InputError("privacy: delta is missing")
+    alpha, adjacency = algorithm.alpha, claims.adjacency or "function"
+    rounding, noiseless = claims.rounding_difference(alpha), (0.0, 0.0, 1.0)
     terms = Terms(
-        alpha=algorithm.alpha,
-        smoothness=smoothness,
-        delta=claims.delta,
-        s_x=0.0,
-        s_y=0.0,
-        q=1.0,
-        dimension=dimension,
-        adjacency=claims.adjacency or "function",
-        rounding=claims.rounding_difference(algorithm.alpha),
+        alpha, smoothness, claims.delta, *noiseless, dimension, adjacency, rounding=rounding
     )
     return with_noise(terms, algorithm.noise)
 
@@ -228,18 +217,15 @@ def _smoothness(claims: Claims, objective: Objective) -> float:
     if claimed is not None:
         if own is not None and own > claimed * (1 + 1e-9):
             raise DataError(
-                f"the claimed privacy.smoothness {claimed:g} is too small: "
-                f"the gradient has L = {own:g}"
+                f"privacy.smoothness {claimed:g} is too small: the gradient has L = {own:g}"
             )
         return claimed
     if claims.adjacency == "record":
-        raise _MissingInput(
+        raise _Missing(
             "an L that holds for every possible data set: privacy.smoothness or --smoothness"
         )
     if own is None:
-        raise _MissingInput(
-            "L, which this objective does not know: privacy.smoothness or --smoothness"
-        )
+        raise _Missing("L, which this objective does not know: privacy.smoothness or --smoothness")
     return own
 
 

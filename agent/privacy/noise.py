@@ -31,8 +31,10 @@ from typing import NamedTuple
 import numpy as np
 
 from cpgt.agent.errors import InputError
+from cpgt.agent.options import check_bounds
 from cpgt.agent.privacy.lattice import BITS, SLACK, Stream, discrete_laplace
 from cpgt.agent.privacy.randomness import Label, RandomBlock, Rounds
+from cpgt.bounds import PositiveFraction
 from cpgt.wire.arrays import SHORT, Floats
 
 GRID = 2.0**-BITS + 2 * SLACK
@@ -53,14 +55,13 @@ class LaplaceNoise:
     """A scale for each channel (s_x, s_y) and one decay q. A scale of 0 means no noise."""
 
     scales: tuple[float, ...]
-    q: float
+    q: PositiveFraction
     floor: float | None = None
 
     def __post_init__(self) -> None:
         if not all(0 <= scale < math.inf for scale in self.scales):
             raise InputError(f"noise.s_x and noise.s_y must be at least 0, not {self.scales}")
-        if not 0 < self.q <= 1:
-            raise InputError(f"noise.q must be in (0, 1], not {self.q}")
+        check_bounds("noise", LaplaceNoise, vars(self))
         if any(self.scales) and not MIN_FLOOR <= self.effective_floor < math.inf:
             raise InputError(
                 f"noise.floor must be at least {MIN_FLOOR:.0e}, not {self.effective_floor}: "

@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.console import Console
 from rich.table import Column, Table
 
-from cpgt.agent.algorithms import ALGORITHMS, AlgorithmKind
+from cpgt.agent.algorithms.registry import ALGORITHMS, AlgorithmKind
 
 
 def show_algorithms(console: Console) -> None:

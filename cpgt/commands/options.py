@@ -67,7 +67,7 @@ def _all_overrides(overrides: tuple[str, ...], rounds: int | None) -> list[str]:
 def own_code(network: str, model: Network) -> Path:
     """The folder of the user's MODULE:FACTORY. Modules can be imported from it from now on, if the
     network names one."""
-    from cpgt.agent.objectives import is_code
+    from cpgt.agent.objectives.registry import is_code
 
     search = Path(network).absolute().parent if Path(network).exists() else Path.cwd()
     if is_code(model.objective.kind):

@@ -7,7 +7,9 @@ from pathlib import Path
 
 import numpy as np
 
-from cpgt.agent.objectives import Data, Objective, build_objective, load_data
+from cpgt.agent.objectives import Data, Objective
+from cpgt.agent.objectives.loading import load_data
+from cpgt.agent.objectives.registry import build_objective
 from cpgt.configuration.network import Network
 from cpgt.configuration.synthetic import GENERATORS, draw_for
 from cpgt.wire.arrays import Floats

@@ -6,9 +6,10 @@ from typing import Annotated, Any
 
 from pydantic import model_validator
 
-from cpgt.agent.algorithms import ALGORITHMS, Algorithm, build_algorithm
-from cpgt.agent.compressors import COMPRESSORS
-from cpgt.agent.objectives import OBJECTIVES, is_code
+from cpgt.agent.algorithms import Algorithm
+from cpgt.agent.algorithms.registry import ALGORITHMS, build_algorithm
+from cpgt.agent.compressors.registry import COMPRESSORS
+from cpgt.agent.objectives.registry import OBJECTIVES, is_code
 from cpgt.configuration.kinds import Kinds, KindSection
 from cpgt.configuration.schema import (
     PUBLIC_FAMILIES,

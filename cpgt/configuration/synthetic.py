@@ -11,7 +11,7 @@ from typing import Annotated, NamedTuple, TypeAlias
 
 import numpy as np
 
-from cpgt.agent.objectives import Quadratic
+from cpgt.agent.objectives.quadratic import Quadratic
 from cpgt.bounds import Bounds, Count, Fraction, NonNegative
 from cpgt.wire.arrays import Floats
 

@@ -18,7 +18,7 @@ from typing import Any, TypeAlias
 
 import yaml
 
-from cpgt.agent.objectives import is_code
+from cpgt.agent.objectives.registry import is_code
 from cpgt.configuration.loading import NetworkError
 from cpgt.configuration.network import Network
 from cpgt.deployment.keyring import COORDINATOR, key_file

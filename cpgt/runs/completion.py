@@ -11,7 +11,7 @@ from pathlib import Path
 from msgspec.structs import replace
 from rich.console import Console
 
-from cpgt.agent.algorithms import ALGORITHMS
+from cpgt.agent.algorithms.registry import ALGORITHMS
 from cpgt.agent.trace import pack
 from cpgt.configuration.data import build_objectives
 from cpgt.configuration.network import ALGORITHM, COMPRESSOR, OBJECTIVE, Network

@@ -14,7 +14,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import FrameType
 
-from cpgt.agent.objectives import build_objective, is_code, smoothness_of
+from cpgt.agent.objectives import smoothness_of
+from cpgt.agent.objectives.registry import build_objective, is_code
 from cpgt.configuration.data import make_data, write_data
 from cpgt.configuration.network import Network
 from cpgt.process.signals import handle_signals

@@ -8,7 +8,8 @@ from numpy.typing import NDArray
 
 import cpgt
 from cpgt.agent.algorithms import start_point
-from cpgt.agent.objectives import LeastSquares, Objective
+from cpgt.agent.objectives import Objective
+from cpgt.agent.objectives.regression import LeastSquares
 from cpgt.agent.privacy.randomness import Randomness, seeded_secret
 from tests.reference import cpgt as reference
 

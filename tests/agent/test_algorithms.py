@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import cpgt
-from cpgt.agent.algorithms import X, Y, build_algorithm, start_point
-from cpgt.agent.algorithms.cpgt import State
-from cpgt.agent.algorithms.exchange import REFERENCE
+from cpgt.agent.algorithms import X, Y, start_point
+from cpgt.agent.algorithms.exchange import REFERENCE, SharedState
+from cpgt.agent.algorithms.registry import build_algorithm
 from cpgt.agent.errors import DivergedError, InputError
 from cpgt.agent.objectives import Objective
 from cpgt.agent.privacy.noise import NoiseDraw
@@ -278,7 +278,7 @@ def drive(
     starts: Array,
     randomness: list[Randomness],
     rounds: int,
-) -> list[State]:
+) -> list[SharedState]:
     """The last states of the algorithms of all agents, without encoding; starts (n, ..., d)."""
     algorithms = [network.algorithm_of(agent) for agent in network.agents]
     everybody = list(zip(algorithms, objectives, randomness, strict=True))

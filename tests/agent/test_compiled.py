@@ -12,12 +12,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cpgt.agent import compiled
-from cpgt.agent.algorithms import CPGT
+from cpgt.agent.algorithms.cpgt import CPGT
 from cpgt.agent.compiled import CompiledCore
-from cpgt.agent.compressors import Identity, Quantizer, TopK
+from cpgt.agent.compressors.quantizers import Quantizer
+from cpgt.agent.compressors.registry import Identity
+from cpgt.agent.compressors.sparsifiers import TopK
 from cpgt.agent.core import ArrayCore, Core, make_core
 from cpgt.agent.errors import DivergedError
-from cpgt.agent.objectives import LeastSquares
+from cpgt.agent.objectives.regression import LeastSquares
 from cpgt.agent.participant import Participant
 from cpgt.agent.privacy.noise import LaplaceNoise
 from cpgt.agent.privacy.randomness import Randomness, seeded_secret

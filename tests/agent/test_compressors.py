@@ -10,18 +10,12 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 import cpgt
-from cpgt.agent.compressors import (
-    Compressor,
-    Identity,
-    Natural,
-    Quantizer,
-    RandomK,
-    Sign,
-    TopK,
-    TopKQuantizer,
-)
+from cpgt.agent.compressors import Compressor
+from cpgt.agent.compressors.quantizers import Natural, Quantizer, Sign, TopKQuantizer
+from cpgt.agent.compressors.registry import Identity
+from cpgt.agent.compressors.sparsifiers import RandomK, TopK
 from cpgt.agent.errors import InputError
-from cpgt.agent.objectives import LeastSquares
+from cpgt.agent.objectives.regression import LeastSquares
 from cpgt.wire.payloads import decode, encode
 from tests.agent.problems import COMPRESSIONS, Array, make_network
 from tests.reference import cpgt as reference

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from cpgt.agent.errors import InputError
-from cpgt.agent.objectives import Objective, build_objective, smoothness_of
+from cpgt.agent.objectives import Objective, smoothness_of
+from cpgt.agent.objectives.registry import build_objective
 from tests.agent.problems import Array
 
 RNG = np.random.default_rng(11)

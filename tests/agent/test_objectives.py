@@ -11,16 +11,10 @@ import numpy as np
 import pytest
 
 from cpgt.agent.errors import CodeError, InputError
-from cpgt.agent.objectives import (
-    OBJECTIVES,
-    Idle,
-    LeastSquares,
-    Objective,
-    build_objective,
-    find_factory,
-    is_code,
-    load_data,
-)
+from cpgt.agent.objectives import Objective
+from cpgt.agent.objectives.loading import load_data
+from cpgt.agent.objectives.registry import OBJECTIVES, Idle, build_objective, find_factory, is_code
+from cpgt.agent.objectives.regression import LeastSquares
 from tests.agent.problems import Array
 
 RNG = np.random.default_rng(1)

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from cpgt.agent.algorithms import build_algorithm
+from cpgt.agent.algorithms.registry import build_algorithm
 from cpgt.agent.errors import InputError
-from cpgt.agent.objectives import build_objective
+from cpgt.agent.objectives.registry import build_objective
 
 PLAN: dict[str, dict[str, Any]] = {
     "algorithm": {"kind": "quantized-gradient-tracking", "alpha": 0.1, "gamma": 1.0},

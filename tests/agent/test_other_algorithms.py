@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 import cpgt
-from cpgt.agent.algorithms import ALGORITHMS, Algorithm, Limit, start_point
-from cpgt.agent.compressors.unbiased import UnbiasedQuantizer
+from cpgt.agent.algorithms import Algorithm, Limit, start_point
+from cpgt.agent.algorithms.registry import ALGORITHMS
+from cpgt.agent.compressors.quantizers import UnbiasedQuantizer
 from cpgt.agent.errors import DivergedError, InputError
 from cpgt.agent.privacy.randomness import Randomness, seeded_secret
 from cpgt.configuration.data import build_objectives
@@ -514,7 +515,7 @@ def test_a_run_may_stop_when_what_is_public_moves_no_more(kind: str) -> None:
         (
             "quantized-gradient-tracking",
             {"compressor": TOP_2},
-            "has its own quantizer; leave compressor",
+            "has its own quantizer, algorithm.bits; leave compressor",
         ),
         (
             "quantized-gradient-tracking",

@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cpgt.agent.algorithms import CPGT
-from cpgt.agent.algorithms.dgd import DistributedGradientDescent
-from cpgt.agent.compressors import Identity, Quantizer
+from cpgt.agent.algorithms.cpgt import CPGT
+from cpgt.agent.algorithms.dgd import GradientDescent
+from cpgt.agent.compressors.quantizers import Quantizer
+from cpgt.agent.compressors.registry import Identity
 from cpgt.agent.errors import DivergedError, PeerError
-from cpgt.agent.objectives import LeastSquares
+from cpgt.agent.objectives.regression import LeastSquares
 from cpgt.agent.participant import Meter, Participant
 from cpgt.agent.privacy.noise import LaplaceNoise
 from cpgt.agent.privacy.randomness import Randomness, seeded_secret
@@ -22,7 +23,7 @@ from cpgt.wire.payloads import decode
 from cpgt.wire.transports import MemoryTransport
 
 CPGT_2_BITS = CPGT(0.1, 0.5, Quantizer(2), LaplaceNoise((1.0, 1.0), 0.9))
-DGD = DistributedGradientDescent(0.1, 1.0, Identity(), LaplaceNoise((0.0, 0.0), 1.0))
+DGD = GradientDescent(0.1, 1.0, Identity(), LaplaceNoise((0.0, 0.0), 1.0))
 
 
 class Recording:
@@ -112,8 +113,8 @@ def test_a_number_of_two_bytes_is_not_taken_for_its_first() -> None:
     [
         (build_frame(3, 1, b"\x00"), "agent 3, which is no neighbour, sent data"),
         (build_frame(1, 1, b"\x00"), "agent 1, which is no neighbour, sent data"),
-        (build_frame(2, 3, b"\x00"), "agent 2 sent round 3 while this agent is in round 1"),
-        (build_frame(2, 6, b"\x00"), "agent 2 sent round 6 while this agent is in round 1"),
+        (build_frame(2, 3, b"\x00"), "agent 2 sent round 3; this agent is in round 1"),
+        (build_frame(2, 6, b"\x00"), "agent 2 sent round 6; this agent is in round 1"),
         (build_frame(2, 1, b"\x22short"), "agent 2 sent, in round 1, a payload of 6 B"),
         (b"\xc1", "a neighbour sent a data message without sender and round"),
     ],

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from cpgt.agent.objectives import build_objective, rounding_of
+from cpgt.agent.objectives import rounding_of
+from cpgt.agent.objectives.registry import build_objective
 from cpgt.agent.objectives.rounding import UNIT, relative_error
 
 Array: TypeAlias = NDArray[np.float64]

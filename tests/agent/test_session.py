@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from cpgt.agent.agreement import Agreement
-from cpgt.agent.algorithms import CPGT
-from cpgt.agent.compressors import Identity
+from cpgt.agent.algorithms.cpgt import CPGT
+from cpgt.agent.compressors.registry import Identity
 from cpgt.agent.errors import (
     AgentError,
     BudgetError,
@@ -21,7 +21,8 @@ from cpgt.agent.errors import (
     PeerError,
 )
 from cpgt.agent.lifecycle import Phase
-from cpgt.agent.objectives import LeastSquares, Objective
+from cpgt.agent.objectives import Objective
+from cpgt.agent.objectives.regression import LeastSquares
 from cpgt.agent.participant import Participant
 from cpgt.agent.privacy.budget import Claims, open_account
 from cpgt.agent.privacy.noise import LaplaceNoise

@@ -16,7 +16,7 @@ import tomli_w
 from pydantic import ValidationError
 
 from cpgt import NetworkError, load_network, parse_network
-from cpgt.agent.algorithms import ALGORITHMS
+from cpgt.agent.algorithms.registry import ALGORITHMS
 from cpgt.bounds import Bounds
 from cpgt.configuration.kinds import Kinds, KindSection
 from cpgt.configuration.loading import apply_overrides, load_public_network, shipped_networks

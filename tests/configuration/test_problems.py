@@ -13,7 +13,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.linear_model import Ridge as SklearnRidge
 
 import cpgt
-from cpgt.agent.objectives import load_data, smoothness_of
+from cpgt.agent.objectives import smoothness_of
+from cpgt.agent.objectives.loading import load_data
 from cpgt.commands.main import main
 from cpgt.configuration.data import build_objectives, make_data
 from cpgt.configuration.synthetic import FITTING, GENERATORS

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import cpgt
-from cpgt.agent.algorithms import ALGORITHMS
+from cpgt.agent.algorithms.registry import ALGORITHMS
 from cpgt.configuration.data import build_objectives
 from cpgt.results.optimum import solve
 from cpgt.runs.batch import Batch, run_trials

@@ -7,7 +7,8 @@ import pytest
 
 import cpgt
 from cpgt.agent.errors import InputError
-from cpgt.agent.objectives import Idle, LeastSquares
+from cpgt.agent.objectives.registry import Idle
+from cpgt.agent.objectives.regression import LeastSquares
 from cpgt.configuration.data import build_objectives, make_data
 from cpgt.results.optimum import solve
 from cpgt.wire.arrays import Floats

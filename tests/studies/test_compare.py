@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from rich.console import Console
 
 import cpgt
-from cpgt.agent.algorithms import ALGORITHMS
+from cpgt.agent.algorithms.registry import ALGORITHMS
 from cpgt.agent.errors import InputError
 from cpgt.agent.privacy.account import Terms, epsilon_after
 from cpgt.commands.main import main

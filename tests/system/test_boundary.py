@@ -375,7 +375,7 @@ LABELS = {"A": np.ones((3, 2)), "labels": np.array([0.0, 1.0, 4711.0])}
     [
         ({"kind": "least-squares"}, PRIVATE, "it has 'A', 'patient_4711'"),
         ({"kind": "ridge", "l2": 1.0}, {"A": np.ones((3, 2)), "b": np.zeros(4711)}, "(4711,)"),
-        ({"kind": "logistic", "l2": 1.0}, LABELS, "there are others in the data file"),
+        ({"kind": "logistic", "l2": 1.0}, LABELS, "the data file has others"),
         ({"kind": "quadratic"}, CURVED, "H and its transpose differ"),
         ({"kind": "least-squares"}, {"A": 1e200 * np.ones((3, 2)), "b": np.zeros(3)}, "L is inf"),
     ],

@@ -12,7 +12,7 @@ import pytest
 import zmq
 
 from cpgt import load_network, run
-from cpgt.agent.objectives import LeastSquares
+from cpgt.agent.objectives.regression import LeastSquares
 from cpgt.agent.privacy.account import epsilon_after
 from cpgt.agent.privacy.budget import Claims, open_account
 from cpgt.configuration.data import make_data

@@ -17,7 +17,8 @@ import scipy.stats
 from click.testing import CliRunner
 
 from cpgt.agent.errors import InputError
-from cpgt.agent.objectives import LeastSquares, Objective
+from cpgt.agent.objectives import Objective
+from cpgt.agent.objectives.regression import LeastSquares
 from cpgt.agent.participant import Participant
 from cpgt.agent.privacy.noise import LaplaceNoise
 from cpgt.agent.privacy.randomness import Randomness, RoundSampler, seeded_secret

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 import cpgt
-from cpgt.agent.objectives import LeastSquares, Objective
+from cpgt.agent.objectives import Objective
+from cpgt.agent.objectives.regression import LeastSquares
 from cpgt.theory.quadratics import curvature, hessians, limits, tracking_radius
 from tests.agent.problems import LogCosh, Quadratics
 

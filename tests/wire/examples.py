@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cpgt.wire.arrays import Floats, Integers
-from cpgt.wire.payloads import MAX_BITS
+from cpgt.wire.packing import MAX_BITS
 from cpgt.wire.vectors import Dense, Powers, Quantized, Sparse, Vectors, sample
 
 TINIEST, LARGEST = 5e-324, float(np.finfo(np.float64).max)

@@ -10,7 +10,8 @@ import pytest
 
 from cpgt.wire.frames import build_frame, parse_frame
 from cpgt.wire.levels import decode_levels, encode_levels
-from cpgt.wire.payloads import FORMS, MAX_BITS, decode, encode
+from cpgt.wire.packing import MAX_BITS
+from cpgt.wire.payloads import FORMS, decode, encode
 from cpgt.wire.vectors import Quantized, Sparse, Vectors
 
 PAGE = Path(__file__).parents[2] / "docs" / "codec.md"

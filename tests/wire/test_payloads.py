@@ -13,10 +13,14 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from bench.sizes import top_sizes
-from cpgt.agent.compressors import Compressor, Identity, Quantizer, RandomK, TopK
+from cpgt.agent.compressors import Compressor
+from cpgt.agent.compressors.quantizers import Quantizer
+from cpgt.agent.compressors.registry import Identity
+from cpgt.agent.compressors.sparsifiers import RandomK, TopK
 from cpgt.wire.errors import ProtocolError, WireError
 from cpgt.wire.frames import build_frame
-from cpgt.wire.payloads import MAX_BITS, decode, encode
+from cpgt.wire.packing import MAX_BITS
+from cpgt.wire.payloads import decode, encode
 from cpgt.wire.vectors import Dense, Powers, Quantized, Sparse, Vectors
 from tests.wire.examples import FORMS, LARGEST, STYLES, TINIEST, message
 

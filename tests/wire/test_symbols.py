@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bench.sizes import KINDS, entropy_bytes, quantized_sizes
-from cpgt.agent.compressors import Quantizer
+from cpgt.agent.compressors.quantizers import Quantizer
 from cpgt.wire.arrays import Floats
 from cpgt.wire.errors import ProtocolError
 from cpgt.wire.payloads import encode

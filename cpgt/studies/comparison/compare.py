@@ -12,7 +12,8 @@ from pathlib import Path
 import numpy as np
 from rich.console import Console
 
-from cpgt.agent.algorithms import ALGORITHMS, CPGT
+from cpgt.agent.algorithms.cpgt import CPGT
+from cpgt.agent.algorithms.registry import ALGORITHMS
 from cpgt.agent.errors import DivergedError
 from cpgt.agent.objectives import Objective
 from cpgt.agent.privacy.account import Terms, epsilon_after

@@ -17,7 +17,7 @@ from itertools import product
 import numpy as np
 from rich.console import Console
 
-from cpgt.agent.algorithms import ALGORITHMS
+from cpgt.agent.algorithms.registry import ALGORITHMS
 from cpgt.agent.errors import InputError
 from cpgt.agent.objectives import Objective, smoothness_of
 from cpgt.configuration.data import build_objectives

@@ -29,7 +29,8 @@ from typing import TypeAlias
 import numpy as np
 
 from cpgt.agent.errors import InputError
-from cpgt.agent.objectives import Data, Objective, build_objective, smoothness_of
+from cpgt.agent.objectives import Data, Objective, smoothness_of
+from cpgt.agent.objectives.registry import build_objective
 from cpgt.agent.privacy.account import next_differences
 from cpgt.configuration.network import Network
 from cpgt.theory.quadratics import hessians

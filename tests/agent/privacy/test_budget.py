@@ -11,10 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import cpgt
-from cpgt.agent.algorithms import CPGT, Algorithm
-from cpgt.agent.compressors import Identity
+from cpgt.agent.algorithms import Algorithm
+from cpgt.agent.algorithms.cpgt import CPGT
+from cpgt.agent.compressors.registry import Identity
 from cpgt.agent.errors import BudgetError, DataError, InputError
-from cpgt.agent.objectives import LeastSquares, Objective, rounding_of
+from cpgt.agent.objectives import Objective, rounding_of
+from cpgt.agent.objectives.regression import LeastSquares
 from cpgt.agent.privacy.account import Account, epsilon_after
 from cpgt.agent.privacy.budget import DEFAULT_ROUNDING, Claims, Spending, open_account
 from cpgt.agent.privacy.noise import GRID, LaplaceNoise

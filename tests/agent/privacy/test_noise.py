@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import cpgt
-from cpgt.agent.compressors import Quantizer
+from cpgt.agent.compressors.quantizers import Quantizer
 from cpgt.agent.errors import InputError
 from cpgt.agent.privacy.lattice import (
     BITS,

@@ -7,9 +7,10 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from cpgt.agent.algorithms import CPGT
-from cpgt.agent.compressors import Identity, Quantizer
-from cpgt.agent.objectives import Idle
+from cpgt.agent.algorithms.cpgt import CPGT
+from cpgt.agent.compressors.quantizers import Quantizer
+from cpgt.agent.compressors.registry import Identity
+from cpgt.agent.objectives.registry import Idle
 from cpgt.agent.privacy.noise import LaplaceNoise, NoiseDraw
 from cpgt.agent.privacy.randomness import (
     BLOCK_WORDS,
