@@ -79,7 +79,9 @@ def quadratic(data: Data) -> Quadratic:
         raise DataError("quadratic needs a symmetric H; H and its transpose differ")
     signs = real_arrays("quadratic", data, "signs")[0] if "signs" in data else None
     if signs is not None and (H.ndim != 1 or signs.shape != b.shape or (np.abs(signs) != 1).any()):
-        raise DataError("quadratic needs signs, 1 and -1, of shape (d,), and H of shape (d,)")
+        raise DataError(
+            "quadratic needs signs of shape (d,) with entries 1 and -1, and H of shape (d,)"
+        )
     if _eigenvalues(H).min() < -1e-9 * np.abs(H).max():
         raise DataError("quadratic needs an H without negative curvature: f would have no minimum")
     return Quadratic(H, b, signs)

@@ -182,13 +182,13 @@ def test_far_points_do_not_overflow() -> None:
             "logistic",
             {"l2": 1.0},
             {"A": A, "labels": THREE},
-            "labels 0 and 1, or -1 and 1; there are others",
+            "labels 0 and 1, or -1 and 1; the data file has others",
         ),
         (
             "logistic",
             {"l2": 1.0},
             {"A": A, "labels": np.array([0, 1, -1, 0, 1, 1, 1])},
-            "labels 0 and 1, or -1 and 1; there are others",
+            "labels 0 and 1, or -1 and 1; the data file has others",
         ),
         (
             "logistic",
@@ -206,7 +206,7 @@ def test_far_points_do_not_overflow() -> None:
             "softmax",
             {"l2": 1.0, "classes": 2},
             {"A": A, "labels": THREE},
-            "labels from 0 to 1; there are others",
+            "labels from 0 to 1; the data file has others",
         ),
         (
             "softmax",
