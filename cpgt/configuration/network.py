@@ -66,9 +66,5 @@ class Network(PublicNetwork):
         if synthetic.kind == "classification" and synthetic.options.get("classes", 2) != classes:
             raise ValueError(f"synthetic.classes: {self.objective.kind!r} needs {classes} here")
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        """Pickled as the tables of its file: pickle cannot find the models made for the kinds."""
-        return type(self).model_validate, (self.model_dump(exclude_none=True, mode="json"),)
-
     def algorithm_of(self, agent: int) -> Algorithm[Any, Any]:
         return build_algorithm(self.parameters(agent))
