@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from pydantic import model_validator
 
-from cpgt.agent.algorithms import Algorithm
+from cpgt.agent.algorithms import AnyAlgorithm
 from cpgt.agent.algorithms.registry import ALGORITHMS, build_algorithm
 from cpgt.agent.compressors.registry import COMPRESSORS
 from cpgt.agent.objectives.registry import OBJECTIVES, is_code
@@ -66,5 +66,5 @@ class Network(PublicNetwork):
         if synthetic.kind == "classification" and synthetic.options.get("classes", 2) != classes:
             raise ValueError(f"synthetic.classes: {self.objective.kind!r} needs {classes} here")
 
-    def algorithm_of(self, agent: int) -> Algorithm[Any, Any]:
+    def algorithm_of(self, agent: int) -> AnyAlgorithm:
         return build_algorithm(self.parameters(agent))

@@ -6,9 +6,9 @@ An agent that runs as a process alternates `send` and `collect` by itself: agent
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, NoReturn
+from typing import NamedTuple, NoReturn
 
-from cpgt.agent.algorithms import Algorithm
+from cpgt.agent.algorithms import AnyAlgorithm
 from cpgt.agent.objectives import Objective
 from cpgt.agent.participant import Participant
 from cpgt.configuration.network import Network
@@ -19,7 +19,7 @@ class Part(NamedTuple):
 
     agent: int
     weights: Mapping[int, float]  # the agent's row of W
-    algorithm: Algorithm[Any, Any]
+    algorithm: AnyAlgorithm
     objective: Objective
 
 
