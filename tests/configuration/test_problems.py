@@ -85,7 +85,7 @@ def test_quadratics_against_linear_algebra() -> None:
     assert solve(objectives) == pytest.approx(np.linalg.solve(H, b), rel=1e-9)
 
 
-# --- what the generators promise ------------------------------------------------------------------
+# --- properties of the generators -----------------------------------------------------------------
 
 
 @pytest.mark.parametrize("condition", [1.0, 10.0, 1000.0])
