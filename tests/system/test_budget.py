@@ -120,7 +120,7 @@ def test_a_coordinator_cannot_raise_an_owners_budget(
     cpgt: Commands, tmp_path: Path, networks: float
 ) -> None:
     """The coordinator grants without end. The agent leaves before the first round that its owner's
-    budget does not allow, whatever the network file says."""
+    budget does not allow, with any budget in the network file."""
     network = owners_copy(tmp_path)
     privacy = PrivacySection(epsilon=networks, delta=1e-9, smoothness=9.0, magnitude=1e9)
     network = network.model_copy(update={"privacy": privacy})

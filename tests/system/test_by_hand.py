@@ -152,9 +152,9 @@ def test_unknown_agents_are_refused_and_the_run_goes_on(cpgt: Commands, data: Pa
     hand = ByHand(cpgt, "--rounds", "60")
     first = hand.agent(2, "--data", data / "2" / "data.npz")
     hand.wait_for("agent 2 is here")
-    twin = finish(hand.agent(2, "--data", data / "1" / "data.npz"))
-    assert twin.returncode == 2
-    assert "agent 2 is here already" in one_error_line(twin)
+    duplicate = finish(hand.agent(2, "--data", data / "1" / "data.npz"))
+    assert duplicate.returncode == 2
+    assert "agent 2 is here already" in one_error_line(duplicate)
     stranger = finish(hand.agent(9, "--data", data / "1" / "data.npz"))
     assert stranger.returncode == 2
     assert "this network has agents 1..6; there is no agent 9" in one_error_line(stranger)
