@@ -23,7 +23,7 @@ REPEATS = 7
 
 
 def run(*overrides: str, watch: bool = False) -> tuple[float, Usage | None]:
-    """One `cpgt run` of the paper's network with changes: rounds per second, and its usage if asked for."""
+    """One `cpgt run` of the paper's network with changes: rounds per second, usage if watched."""
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "run"
         flags = [word for override in overrides for word in ("--set", override)]

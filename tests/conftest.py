@@ -1,4 +1,4 @@
-"""For every test: nothing may be left open. For system tests: see tests/system/conftest.py."""
+"""For every test: no ZeroMQ context may stay open. For system tests: tests/system/conftest.py."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import zmq
 
-# a shell's background job ignores Ctrl-C, and so would every process that a test starts
+# A background job of a shell ignores SIGINT, and the processes that a test starts inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 _contexts: weakref.WeakSet[zmq.Context[Any]] = weakref.WeakSet()
@@ -22,7 +22,8 @@ def _remembered(self: zmq.Context[Any], *args: Any, **kwargs: Any) -> None:
     _contexts.add(self)
 
 
-zmq.Context.__init__ = _remembered  # type: ignore[method-assign]  # a look at all objects would take 0.1 s
+# To search all objects for contexts would take 0.1 s in every test.
+zmq.Context.__init__ = _remembered  # type: ignore[method-assign]
 
 
 @pytest.fixture(autouse=True)

@@ -1,4 +1,4 @@
-"""Graphs among agents, doubly stochastic weights on them, and the spectrum that decides the speed."""
+"""Graphs of agents, doubly stochastic weights on them, and the spectrum that sets the speed."""
 
 from cpgt.topologies.graphs import GRAPHS, build_graph
 from cpgt.topologies.topology import Graph, Spectrum, Topology, TopologyError, spectrum

@@ -1,4 +1,4 @@
-"""Fields of payloads: integers as bits, lengths of one to five bytes, and the checks of all forms."""
+"""Fields of payloads: integers as bits, lengths of one to five bytes, and checks of all forms."""
 
 from __future__ import annotations
 

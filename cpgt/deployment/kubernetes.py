@@ -65,10 +65,11 @@ def to_yaml(documents: list[Manifest], network: Network, keys: Path) -> str:
     """The manifests, after a comment with the command that creates the Secret.
 
     Private keys are in no manifest."""
-    name, coordinator_key = name_of(network), key_file(keys, COORDINATOR)
+    name, count = name_of(network), len(network.agents)
+    coordinator_key, agent_key = key_file(keys, COORDINATOR), key_file(keys, "$i")
     return f"""# Pod 0 is the coordinator, pod i is agent i. Create the Secret from the key files:
 #   kubectl create secret generic {name}-keys --from-file={COORDINATOR}={coordinator_key} \\
-#     $(for i in $(seq {len(network.agents)}); do echo --from-file=agent-$i={key_file(keys, "$i")}; done)
+#     $(for i in $(seq {count}); do echo --from-file=agent-$i={agent_key}; done)
 """ + yaml.dump_all(documents, Dumper=_Readable, sort_keys=False, allow_unicode=True, width=110)
 
 

@@ -71,9 +71,8 @@ def test_huber_against_scipy() -> None:
     assert np.abs(found - theirs.x).max() < 1e-5
     squares = np.linalg.lstsq(A, b)[0]
     truth = np.random.default_rng(1).standard_normal(10)
-    assert np.linalg.norm(found - truth) < 0.7 * np.linalg.norm(
-        squares - truth
-    )  # outliers hardly count
+    # outliers have less weight than in least squares
+    assert np.linalg.norm(found - truth) < 0.7 * np.linalg.norm(squares - truth)
 
 
 def test_quadratics_against_linear_algebra() -> None:
@@ -85,7 +84,7 @@ def test_quadratics_against_linear_algebra() -> None:
     assert solve(objectives) == pytest.approx(np.linalg.solve(H, b), rel=1e-9)
 
 
-# --- what the generators promise ------------------------------------------------------------------
+# --- properties of the generators -----------------------------------------------------------------
 
 
 @pytest.mark.parametrize("condition", [1.0, 10.0, 1000.0])

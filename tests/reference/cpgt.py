@@ -1,8 +1,8 @@
 """CPGT in textbook form, an independent oracle for the project's implementation.
 
 All agents are stacked: x, y and the references x^c, y^c are arrays (n, d), one row an agent.
-Nothing here is optimised, encoded or sent, and nothing of the project is imported: random numbers
-are arguments. Rounds are k = 0 .. K-1; histories hold the states k = 0 .. K.
+Nothing is optimised, encoded or sent. Nothing of the project is imported. Random numbers are
+arguments. Rounds are k = 0 .. K-1; histories hold the states k = 0 .. K.
 """
 
 from collections.abc import Callable
@@ -31,7 +31,7 @@ def identity(v: Array, u: Array) -> Array:  # noqa: ARG001 - the signature of ev
 
 
 def top_k(k: int) -> Compressor:
-    """Keep the k coordinates of largest magnitude; among equals the earlier one."""
+    """Keep the k coordinates of largest magnitude. Among equals the earlier one is kept."""
 
     def compress(v: Array, u: Array) -> Array:  # noqa: ARG001 - not random
         kept = np.argsort(-np.abs(v), kind="stable")[:k]
@@ -55,12 +55,8 @@ def quantizer(bits: int) -> Compressor:
         norm = np.linalg.norm(v)
         if norm == 0:
             return np.zeros_like(v)
-        xi = quantizer_xi(bits, v.size)
-        result: Array = (
-            np.float64(np.float32(norm / (xi * s)))
-            * np.sign(v)
-            * np.floor(s * np.abs(v) / norm + u)
-        )
+        r = np.float64(np.float32(norm / (quantizer_xi(bits, v.size) * s)))
+        result: Array = r * np.sign(v) * np.floor(s * np.abs(v) / norm + u)
         return result
 
     return compress

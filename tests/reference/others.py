@@ -63,7 +63,7 @@ def compressed_gradient_tracking(
     u_x: Array,
     u_y: Array,
 ) -> Array:
-    """With the sums H_w = W H stored separately, as its authors write it."""
+    """The sums H_w = W H are stored separately, as in the authors' formulation."""
     y = g(x)
     (h_x, h_y), (hw_x, hw_y) = np.zeros((2, *x.shape)), np.zeros((2, *x.shape))
     xs = [x]
@@ -123,8 +123,8 @@ def private_gradient_descent(
 
 
 def unbiased_quantizer(bits: int) -> Compressor:
-    """Of the two nearest multiples of |v|_max / 2^(b-1), as a float32, the one farther from 0 if u
-    is large enough."""
+    """Rounds to a multiple of |v|_max / 2^(b-1), a float32: of the two nearest multiples the one
+    farther from 0 if u >= 1 - (fraction of the spacing), otherwise the other."""
 
     def compress(v: Array, u: Array) -> Array:
         spacing = float(np.float32(np.abs(v).max() / 2 ** (bits - 1)))

@@ -14,31 +14,32 @@ import pytest
 REPOSITORY = Path(__file__).parents[2]
 AGENTS = range(1, 7)
 VERSIONS = {"1": ["docker-compose"], "2": ["docker", "compose"]}
-# Asked for one service, every version shows it to its last line and returns its exit code. Without the name
-# compose 1 gives up as soon as any container has ended, and early versions of 2 show nothing of the end.
+# With a service named, every version prints its log to the last line and returns its exit code.
+# Without one, compose 1 stops as soon as any container ends, and early versions of compose 2 do not
+# print the last lines.
 UP = ("up", "--exit-code-from", "coordinator", "coordinator")
 
 
 def need(command: list[str], what: str) -> None:
-    """Skip where it does not answer, and say what is missing; where containers must be tested, fail."""
+    """Skip the test if the command fails, with the reason. In CI the test fails instead."""
     try:
         answer = subprocess.run(command, capture_output=True, text=True, timeout=30)
         reason = answer.stderr.strip().splitlines()[-1] if answer.returncode else ""
     except FileNotFoundError:
         reason = f"there is no command {command[0]}"
     if reason and os.environ.get("CI"):
-        pytest.fail(f"{what}, which this run must have, does not answer: {reason}")
+        pytest.fail(f"no {what} in CI: {reason}")
     elif reason:
         pytest.skip(f"no {what}: {reason}")
 
 
 def fresh_clone(folder: Path) -> Path:
-    """What a clone would hold, with changes that are not committed; and wheels, where there is no index."""
+    """Copy the files of a clone, including uncommitted changes.
+
+    CPGT_WHEELHOUSE names a folder of wheels, for machines without a package index."""
     clone = folder / "clone"
-    listed = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
-    names = subprocess.run(
-        listed, cwd=REPOSITORY, capture_output=True, check=True, text=True
-    ).stdout
+    command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    names = subprocess.check_output(command, cwd=REPOSITORY, text=True)
     for name in filter(None, names.split("\0")):
         if (REPOSITORY / name).is_file():
             (clone / name).parent.mkdir(parents=True, exist_ok=True)
@@ -52,7 +53,7 @@ class Compose:
     def __init__(self, version: str, clone: Path) -> None:
         self.version, self.clone = version, clone
         self.project = f"cpgt-test-{os.getpid()}"
-        # root may leave everything to the ordinary owner; others keep what they must be able to delete
+        # Files of an ordinary user must stay with that user, who has to delete them.
         owner = "1000:1000" if os.getuid() == 0 else f"{os.getuid()}:{os.getgid()}"
         self._environment = {**os.environ, "COMPOSE_PROJECT_NAME": self.project, "OWNER": owner}
 
@@ -68,7 +69,7 @@ class Compose:
         )
 
     def run(self, *arguments: str, **variables: str) -> tuple[int, str]:
-        """The exit code, and all that was printed."""
+        """The exit code and the output."""
         process = self.start(*arguments, **variables)
         try:
             printed, _ = process.communicate(timeout=240)
@@ -86,11 +87,11 @@ class Compose:
         return self.run("logs", "--no-color", service)[1]
 
     def containers(self) -> dict[str, dict[str, Any]]:
-        """What the engine knows of each service's container."""
+        """Service -> its container, as `docker inspect` describes it."""
         label = f"label=com.docker.compose.project={self.project}"
         names = _docker("ps", "--all", "--quiet", "--filter", label).split()
         found: list[dict[str, Any]] = json.loads(_docker("inspect", *names)) if names else []
-        return {of["Config"]["Labels"]["com.docker.compose.service"]: of for of in found}
+        return {one["Config"]["Labels"]["com.docker.compose.service"]: one for one in found}
 
     def kill(self, service: str) -> None:
         _docker("kill", self.containers()[service]["Id"])
@@ -114,7 +115,4 @@ class Compose:
 
 
 def _docker(*arguments: str) -> str:
-    done = subprocess.run(
-        ["docker", *arguments], capture_output=True, check=True, text=True, timeout=60
-    )
-    return done.stdout
+    return subprocess.check_output(["docker", *arguments], text=True, timeout=60)

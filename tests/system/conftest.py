@@ -1,4 +1,4 @@
-"""Real processes over localhost. Everything a test starts is marked, and must be gone when the test ends."""
+"""Real processes over localhost. A test marks all processes that it starts. None may outlive it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MARK = "CPGT_TEST_MARK"
 
 
 def until(condition: Callable[[], bool], seconds: float, what: str) -> None:
-    """Poll until the condition holds; fail, saying what was waited for, after the deadline."""
+    """Poll until the condition holds. Fail after the deadline, and name what was waited for."""
     deadline, pause = time.monotonic() + seconds, threading.Event()
     while not condition():
         assert time.monotonic() < deadline, f"waited {seconds} s for {what}"
@@ -33,7 +33,8 @@ class Commands:
     def __init__(self, folder: Path) -> None:
         self.folder, self.mark = folder, uuid.uuid4().hex
         self.program = [sys.executable, "-m", "cpgt"]
-        self.through: list[str] = []  # a command that runs the command, elsewhere
+        # A prefix that runs the command elsewhere, such as nsenter with its options.
+        self.through: list[str] = []
         self.environment: dict[str, str] = {}
         self._started: list[subprocess.Popen[str]] = []
 
@@ -59,10 +60,8 @@ class Commands:
         found = []
         for process in psutil.process_iter():
             try:
-                if (
-                    process.environ().get(MARK) == self.mark
-                    and process.status() != psutil.STATUS_ZOMBIE
-                ):
+                marked = process.environ().get(MARK) == self.mark
+                if marked and process.status() != psutil.STATUS_ZOMBIE:
                     found.append(process)
             except (psutil.NoSuchProcess, psutil.AccessDenied):
                 continue
@@ -100,7 +99,7 @@ def summary_of(out: Path) -> dict[str, Any]:
 
 
 def rows_of(out: Path) -> list[list[int]]:
-    """bytes.csv without its header and without the kernel's counts, which depend on the moment of asking."""
+    """bytes.csv without its header and without the kernel's counts, which depend on timing."""
     return [[int(field) for field in line[:-1]] for line in _lines_of(out)]
 
 
@@ -125,11 +124,11 @@ def rounds_written(out: Path) -> int:
 
 
 def sets(*overrides: str) -> Sequence[str]:
-    return [word for override in overrides for word in ("--set", override)]
+    return [argument for override in overrides for argument in ("--set", override)]
 
 
 def one_error_line(completed: subprocess.CompletedProcess[str]) -> str:
-    """What a user's mistake must give: a non-zero exit code, one line, no traceback."""
+    """Check how a user's mistake is reported: a non-zero exit code, one line, no traceback."""
     assert completed.returncode != 0
     assert "Traceback" not in completed.stderr
     lines = [line for line in completed.stderr.splitlines() if line.startswith("Error: ")]

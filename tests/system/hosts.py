@@ -1,6 +1,6 @@
-"""Several hosts on one machine: network namespaces on a switch, each with an address of its own.
+"""Several hosts on one machine: network namespaces on a switch, each with a separate address.
 
-Nothing of it is in the machine's own network. Needs root, and iproute2.
+The machine's own network is not changed. Needs root and iproute2.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ import pytest
 IP = "ip"
 PREFIX = "cpgt-hosts"
 SWITCH = Path(__file__).with_name("switch.py")
-NETWORK = ("10.77.0", "fd77:")  # beginnings of addresses, IPv4 and IPv6
+NETWORK = ("10.77.0", "fd77:")  # prefixes of the addresses, IPv4 and IPv6
 DISABLED, FORWARDING = "0", "3"  # states of a bridge's port
 
 
 class HostsError(Exception):
-    """There can be no hosts here."""
+    """Hosts cannot be made on this machine."""
 
 
 def ip(*arguments: str) -> str:
@@ -34,17 +34,16 @@ def ip(*arguments: str) -> str:
 
 def _run(*command: str) -> str:
     try:
-        return subprocess.run(
-            command, check=True, capture_output=True, text=True, timeout=20
-        ).stdout
+        done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=20)
     except FileNotFoundError:
         raise HostsError(f"there is no {command[0]} here; install iproute2") from None
     except subprocess.CalledProcessError as error:
         raise HostsError(f"{' '.join(command)}: {error.stderr.strip()}") from None
+    return done.stdout
 
 
 class Hosts:
-    """Hosts 0, 1, ... on one switch. The switch is a bridge; with a delay, it is a program (switch.py)."""
+    """Hosts 0, 1, ... on one switch: a bridge, or with a delay the program switch.py."""
 
     def __init__(
         self,
@@ -66,16 +65,8 @@ class Hosts:
             for host, name in enumerate(self._names):
                 ip("-n", name, "link", "set", "lo", "up")
                 ip("-n", name, "address", "add", f"{self.address(host)}/24", "dev", "eth0")
-                ip(
-                    "-n",
-                    name,
-                    "address",
-                    "add",
-                    f"{self.address6(host)}/64",
-                    "dev",
-                    "eth0",
-                    "nodad",
-                )
+                ipv6 = f"{self.address6(host)}/64"
+                ip("-n", name, "address", "add", ipv6, "dev", "eth0", "nodad")
                 ip("-n", name, "link", "set", "eth0", "up")
                 if rate:
                     self._limit(name, "eth0", rate)  # from the host
@@ -89,20 +80,8 @@ class Hosts:
         ip("-n", self._name, "link", "set", "switch", "up")
         for host, name in enumerate(self._names):
             port = f"port{host}"
-            ip(
-                "-n",
-                self._name,
-                "link",
-                "add",
-                port,
-                "type",
-                "veth",
-                "peer",
-                "name",
-                "eth0",
-                "netns",
-                name,
-            )
+            peer = ("peer", "name", "eth0", "netns", name)
+            ip("-n", self._name, "link", "add", port, "type", "veth", *peer)
             ip("-n", self._name, "link", "set", port, "master", "switch", "up")
 
     def _program_switch(self, delay: float) -> None:
@@ -127,7 +106,7 @@ class Hosts:
         return f"{self._network[1]}:{10 + host}"
 
     def on(self, host: int) -> Sequence[str]:
-        """What to write before a command that is to run on this host."""
+        """The prefix that runs a command on this host."""
         return self._enter(self._names[host])
 
     @staticmethod
@@ -135,20 +114,19 @@ class Hosts:
         return ["nsenter", f"--net=/run/netns/{namespace}"]
 
     def listening(self, host: int) -> bool:
-        """Whether anybody does, on this host."""
+        """Whether a process on this host listens on a TCP port."""
         return bool(_run(*self.on(host), "ss", "-Htln"))
 
     def cut(self, host: int) -> None:
-        """The switch passes nothing from or to this host any more; its cable stays in."""
+        """Stop all traffic from and to this host at the switch. Its own link stays up."""
         self._set_port(host, DISABLED)
 
     def heal(self, host: int) -> None:
         self._set_port(host, FORWARDING)
 
     def _set_port(self, host: int, state: str) -> None:
-        _run(
-            *self._enter(self._name), "bridge", "link", "set", "dev", f"port{host}", "state", state
-        )
+        port = ("dev", f"port{host}")
+        _run(*self._enter(self._name), "bridge", "link", "set", *port, "state", state)
 
     def close(self) -> None:
         if self._program:
@@ -167,7 +145,7 @@ class Hosts:
 
 
 def sweep() -> None:
-    """Remove what a test that was killed has left."""
+    """Remove the namespaces of tests that were killed."""
     for name in namespaces():
         owner = name.removeprefix(f"{PREFIX}-").partition("-")[0]
         if name.startswith(f"{PREFIX}-") and not psutil.pid_exists(int(owner)):
@@ -182,7 +160,7 @@ def namespaces() -> set[str]:
 def hosts_or_skip(
     count: int, *, delay_ms: float = 0.0, network: tuple[str, str] = NETWORK
 ) -> Iterator[Hosts]:
-    """Hosts for a test. Where there can be none it is skipped, with the reason; in CI it fails."""
+    """Hosts for a test. If they cannot be made, the test is skipped; in CI it fails."""
     try:
         hosts = Hosts(count, delay_ms=delay_ms, network=network)
     except HostsError as error:

@@ -1,7 +1,7 @@
-"""A real Slurm on one machine: a controller and six nodes, each a host with an address of its own.
+"""A real Slurm on one machine: a controller and six nodes, each with a separate address.
 
-Every node has a network namespace, joined by a bridge in the controller's; the machine's own network is not
-touched. All files are in one folder, which the nodes share as they would a file system of a cluster.
+Every node has a network namespace. A bridge in the controller's namespace joins them. The machine's
+own network is not changed. All files are in one folder, which stands for a shared file system.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from types import TracebackType
 from tests.system.conftest import until
 
 NODES = 6
-CPUS = 3  # pretended, of each node: room for two small jobs at the same time
+CPUS = 3  # claimed for each node: enough for two small jobs at the same time
 COMMANDS = ("ip", "nsenter", "munged", "slurmctld", "slurmd", "sbatch", "scontrol", "scancel")
 PATH = os.pathsep.join([os.environ["PATH"], "/usr/sbin", "/sbin"])
 CONTROLLER, FIRST_NODE = "10.91.7.1", 11  # the nodes are 10.91.7.11, ...
 
 
 def unavailable() -> str:
-    """Why there can be no cluster here; empty if there can."""
+    """The reason why no cluster can be made on this machine, or an empty string."""
     missing = [command for command in COMMANDS if shutil.which(command, path=PATH) is None]
     if missing:
         return f"no {', '.join(missing)}: install slurm-wlm, slurm-client, munge, iproute2"
@@ -68,7 +68,7 @@ class Cluster:
             )
 
     def call(self, *command: str) -> str:
-        """What a Slurm command says, called on the controller."""
+        """Run a Slurm command on the controller and return its output."""
         done = subprocess.run(
             [*self.through, *command], env=self._env, capture_output=True, text=True
         )
@@ -126,15 +126,9 @@ class Cluster:
     def _start(self) -> None:
         munge = self.folder / "munge"
         files = [f"--{name}-file={munge / name}" for name in ("key", "pid", "log", "seed")]
-        # --force: it would rather not have its socket in a folder that others may not enter
-        self._run(
-            self._namespace,
-            "munged",
-            "--foreground",
-            "--force",
-            f"--socket={munge / 'socket'}",
-            *files,
-        )
+        # Without --force it refuses a socket in a folder that other users cannot enter.
+        options = ("--foreground", "--force", f"--socket={munge / 'socket'}")
+        self._run(self._namespace, "munged", *options, *files)
         until((munge / "socket").exists, 10, "munged")
         self._run(self._namespace, "slurmctld", "-D", "-c")
         for i in range(NODES):
@@ -145,17 +139,16 @@ class Cluster:
         name = f"{command[0]}-{len(self._processes)}.err"
         with (self.folder / name).open("wb") as log:
             inside = [*self._inside(namespace), *command]
-            # a group of its own: Ctrl-C is for the test, which then ends these in order
-            self._processes.append(
-                subprocess.Popen(
-                    inside, env=self._env, stdout=log, stderr=log, start_new_session=True
-                )
+            # A new session: Ctrl-C reaches the test only, which then ends these in order.
+            process = subprocess.Popen(
+                inside, env=self._env, stdout=log, stderr=log, start_new_session=True
             )
+        self._processes.append(process)
 
     def _up(self) -> bool:
         command = [*self.through, "sinfo", "--noheader", "--format=%D %T"]
-        said = subprocess.run(command, env=self._env, capture_output=True, text=True).stdout
-        return said.split() == [str(NODES), "idle"]
+        done = subprocess.run(command, env=self._env, capture_output=True, text=True)
+        return done.stdout.split() == [str(NODES), "idle"]
 
 
 def address_of(node: int) -> str:

@@ -1,9 +1,9 @@
-"""A switch whose wires are long: every frame arrives so much later. `python switch.py SECONDS PORT PORT ...`
+"""A switch that delays every frame. `python switch.py SECONDS PORT PORT ...`
 
-Each port is a TAP device, made in the network namespace in which this runs; whoever started it moves them to
-where they belong once `ready` is printed. A frame waits its time and goes out of the port behind which its
-destination was last seen, or out of all others if it never was. The delay is the same for all frames, so they
-leave in the order in which they came.
+Each port is a TAP device, made in the network namespace of this process. The caller moves them to
+other namespaces after `ready` is printed. After the delay a frame leaves through the port at which
+its destination was last seen, or through all other ports if the destination is unknown. The delay
+is the same for all frames, so they keep their order.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Switch:
     def __init__(self, ports: list[int], delay: float) -> None:
         self._ports, self._delay = ports, delay
         self._behind: dict[bytes, int] = {}  # address -> port
-        self._waiting: deque[tuple[float, int, bytes]] = deque()  # when it is due, where it came in
+        self._waiting: deque[tuple[float, int, bytes]] = deque()  # time due, port of arrival, frame
 
     def serve(self) -> None:
         poll = select.poll()
@@ -56,9 +56,8 @@ class Switch:
             _, came_in, frame = self._waiting.popleft()
             known = self._behind.get(frame[:6])
             for port in [known] if known is not None else [p for p in self._ports if p != came_in]:
-                with suppress(
-                    OSError
-                ):  # a host that is not up, or cannot take more: lost, as on any wire
+                # A host that is down or whose queue is full loses the frame, as on a real wire.
+                with suppress(OSError):
                     os.write(port, frame)
 
 

@@ -1,4 +1,4 @@
-"""A tap on TCP connections, which forwards and keeps every byte; and ZMTP, read back from the bytes."""
+"""A tap that forwards TCP connections and records every byte, and a parser for recorded ZMTP."""
 
 from __future__ import annotations
 
@@ -22,21 +22,23 @@ class Frame(NamedTuple):
         return bool(self.flags & COMMAND)
 
 
-class Crossing:
-    """One connection through a tap: what the one that connected said, and what it was told."""
+class TappedConnection:
+    """One connection through a tap: the bytes that the client sent, and those that it received."""
 
     def __init__(self) -> None:
-        self.said = bytearray()
-        self.told = bytearray()
+        self.sent = bytearray()
+        self.received = bytearray()
 
 
 class Tap:
-    """Listens on `port`; all goes on to `upstream`, with what is said rewritten, but recorded as it came."""
+    """Listens on `port` and forwards to `upstream`.
+
+    `rewrite` changes what clients send. The record has the bytes before that change."""
 
     def __init__(self, upstream: int, rewrite: Callable[[bytes], bytes] = bytes) -> None:
         self.upstream, self._rewrite = upstream, rewrite
-        self.crossings: list[Crossing] = []
-        self.swallowing = False  # what comes is taken, and goes nowhere
+        self.connections: list[TappedConnection] = []
+        self.swallowing = False  # read and record, but do not forward
         self._sockets: list[socket.socket] = []
         self._threads: list[threading.Thread] = []
         self._listener = socket.create_server(("127.0.0.1", 0))
@@ -44,7 +46,7 @@ class Tap:
         self._start(self._accept)
 
     def cut(self) -> None:
-        """Break all connections; new ones can be made."""
+        """Break all connections. New ones are still accepted."""
         for end in self._sockets:
             with suppress(OSError):
                 end.shutdown(socket.SHUT_RDWR)
@@ -74,10 +76,10 @@ class Tap:
             near.settimeout(None)
             far = socket.create_connection(("127.0.0.1", self.upstream))
             self._sockets += [near, far]
-            crossing = Crossing()
-            self.crossings.append(crossing)
-            self._start(self._pump, near, far, crossing.said, self._rewrite)
-            self._start(self._pump, far, near, crossing.told, bytes)
+            connection = TappedConnection()
+            self.connections.append(connection)
+            self._start(self._pump, near, far, connection.sent, self._rewrite)
+            self._start(self._pump, far, near, connection.received, bytes)
 
     def _pump(
         self,
@@ -96,7 +98,7 @@ class Tap:
 
 
 def zmtp_frames(stream: bytes) -> Iterator[Frame]:
-    """All frames behind the greeting; an incomplete one at the end is an error."""
+    """All frames after the greeting. An incomplete last frame is an error."""
     assert stream[:1] == b"\xff" and stream[9:10] == b"\x7f", "a ZMTP greeting"
     assert stream[12:32].rstrip(b"\0") == b"NULL"
     assert not any(stream[33:GREETING]), "the filler is empty"
@@ -113,7 +115,7 @@ def zmtp_frames(stream: bytes) -> Iterator[Frame]:
 
 
 def ready_properties(body: bytes) -> dict[str, bytes]:
-    """What a READY command says of a socket."""
+    """The properties of a socket in its READY command."""
     assert body.startswith(b"\x05READY")
     found, at = {}, 6
     while at < len(body):

@@ -6,45 +6,34 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.system.conftest import Commands
+from tests.system.conftest import Commands, sets, summary_of
 
-CHANGES = ("graph.kind=ring", "graph.agents=3", "synthetic.dimension=8", "synthetic.heterogeneity=0.1",
-           "synthetic.condition=2", "algorithm.alpha=0.3", "algorithm.gamma=0.5")  # fmt: skip
-SMALL = [
-    *(word for change in CHANGES for word in ("--set", change)),
-    "--rounds",
-    "200",
-    "--target",
-    "1e-3",
-]
+CHANGES = (
+    "graph.kind=ring", "graph.agents=3", "synthetic.dimension=8", "synthetic.heterogeneity=0.1",
+    "synthetic.condition=2", "algorithm.alpha=0.3", "algorithm.gamma=0.5",
+)  # fmt: skip
+SMALL = [*sets(*CHANGES), "--rounds", "200", "--target", "1e-3"]
 
 
-def test_bandwidth_runs_compressed_and_uncompressed_and_says_what_it_measured(
+def test_bandwidth_runs_compressed_and_uncompressed_and_reports_both(
     cpgt: Commands, tmp_path: Path
 ) -> None:
     out = tmp_path / "bandwidth"
     done = cpgt.run("bandwidth", "quadratic", "--compare", "top-k:k=2", "--out", str(out), *SMALL)
     assert done.returncode == 0, done.stderr
     found = json.loads((out / "bandwidth.json").read_text())
-    ours, top, plain = found["networks"]
-    assert [row["label"] for row in (ours, top, plain)] == [
-        "quantize:bits=4",
-        "top-k:k=2",
-        "uncompressed",
-    ]
+    ours, _, plain = found["networks"]
+    labels = [row["label"] for row in found["networks"]]
+    assert labels == ["quantize:bits=4", "top-k:k=2", "uncompressed"]
     for row in found["networks"]:
-        sizes = row["per_round"]
-        assert (
-            0 < sizes["payload"] < sizes["message"] < sizes["zmtp"] <= sizes["tcp"] < sizes["link"]
-        )
+        size = row["per_round"]
+        assert 0 < size["payload"] < size["message"] < size["zmtp"] <= size["tcp"] < size["link"]
         assert row["rounds_to_target"] <= 300
     assert ours["saving_to_target"]["payload"] == pytest.approx(
         plain["to_target"]["payload"] / ours["to_target"]["payload"]
     )
-    assert all(
-        line in done.stdout.replace("\n", " ") or line[:20] in done.stdout
-        for line in found["in_words"]
-    )
+    printed = done.stdout.replace("\n", " ")
+    assert all(line in printed or line[:20] in done.stdout for line in found["in_words"])
     assert "NOT PRIVATE" in done.stdout
     assert (out / "bandwidth.png").read_bytes().startswith(b"\x89PNG")
     assert "<svg" in (out / "bandwidth.svg").read_text()
@@ -57,9 +46,7 @@ def test_bytes_to_the_target_are_those_of_the_traffic_log(cpgt: Commands, tmp_pa
     table = np.genfromtxt(out / "run-1" / "bytes.csv", delimiter=",", names=True)
     before = table[table["round"] < row["rounds_to_target"]]
     assert row["to_target"]["payload"] == before["payload"].sum()
-    handshakes = (
-        json.loads((out / "run-1" / "summary.json").read_text())["bytes"]["kernel"]["handshake"] * 6
-    )
+    handshakes = 6 * summary_of(out / "run-1")["bytes"]["kernel"]["handshake"]
     assert row["to_target"]["tcp"] == before["zmtp"].sum() + handshakes
 
 

@@ -1,8 +1,8 @@
-"""Every byte that leaves an agent, on every socket, is part of an allowed message, and none is private.
+"""Every byte that leaves an agent, on every socket, is part of an allowed message. None is private.
 
-All connections of a real network go through taps. What is recorded is read back frame by frame, and each
-message is held against the list below, field by field. A field that is new in a message fails here until
-somebody who has thought about it adds it to the list, with the reason why it may leave.
+All connections of a real network go through taps. The recorded bytes are parsed into frames, and
+each message is compared with the lists below, field by field. A new field fails here until it is
+added to the list, with the reason why it may leave the agent.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from tests.system.tap import Tap, free_port, ready_properties, zmtp_frames
 
 # What may leave an agent, and why.
 DATA = {
-    "sender": "the agent's number, which the graph tells",
+    "sender": "the agent's number, which the graph contains",
     "round": "a counter",
     "payload": "the compressed differences of x^a and y^a, which carry the noise",
 }
@@ -52,13 +52,13 @@ CONTROL = {
     "Hello": {"agent": "its number", "endpoint": "where it is reached"},
     "Ready": {
         "dimension": "of the common unknown",
-        "not_private": "what its owner has asked for: a seed, or to be observed",
+        "not_private": "options that its owner chose: a seed, or observation",
     },
     "Spent": {
         "first": "a counter",
         "epsilon": "of public parameters and a claimed L; empty where L comes from data",
         "budget": "the owner's decision",
-        "rounds": "how long the budget lasts: seen by everybody anyway",
+        "rounds": "how long the budget lasts: all see the run end",
     },
     "Status": {"round": "a counter", "waiting_for": "numbers of neighbours"},
     "Report": {
@@ -72,15 +72,13 @@ CONTROL = {
         "receiving": "bytes and segments that the kernel counted from each neighbour",
     },
     "Finished": {"rounds": "a counter", "reference": "x^c, which neighbours have"},
-    "Failed": {"reason": "words for the others", "exit_code": "why it left", "round": "a counter"},
+    "Failed": {"reason": "a text for the others", "exit_code": "why it left", "round": "a counter"},
 }
-SOCKET = {
-    "Socket-Type",
-    "Identity",
-}  # what ZeroMQ itself says of a socket; the identity is a random name
+# The properties that ZeroMQ itself sends in a handshake. The identity is a random name.
+SOCKET = {"Socket-Type", "Identity"}
 
 
-def test_the_list_is_the_whole_of_what_an_agent_can_say() -> None:
+def test_the_list_has_all_messages_of_an_agent() -> None:
     kinds = typing.get_args(FromAgent)
     assert {kind.__name__: list(kind.__struct_fields__) for kind in kinds} == {
         name: list(fields) for name, fields in CONTROL.items()
@@ -105,17 +103,19 @@ COMPRESSORS = {
 
 @dataclass
 class Tapped:
+    """What was recorded, for each agent."""
+
     folder: Path
-    said_to_coordinator: dict[int, bytes]  # agent -> all it said there
-    published: dict[int, list[bytes]]  # agent -> all it said to each of those that listen to it
-    subscribed: dict[int, list[bytes]]  # agent -> what those that listen to it said to it
-    peers: dict[int, set[int]]  # agent -> ports that its process was ever seen connected to
+    sent_to_coordinator: dict[int, bytes]
+    published: dict[int, list[bytes]]  # the bytes to each subscriber
+    subscribed: dict[int, list[bytes]]  # the bytes from each subscriber
+    peers: dict[int, set[int]]  # all ports to which its process was seen connected
 
     @property
     def streams(self) -> list[bytes]:
         """Every byte that left any agent."""
         lists = (
-            self.said_to_coordinator.values(),
+            self.sent_to_coordinator.values(),
             *self.published.values(),
             *self.subscribed.values(),
         )
@@ -123,7 +123,7 @@ class Tapped:
 
 
 class Network:
-    """Three agents in a row and a coordinator, by hand, with a tap in front of everybody."""
+    """Three agents in a row and a coordinator, started one by one, each behind a tap."""
 
     def __init__(self, cpgt: Commands, folder: Path) -> None:
         self.coordinator = cpgt.start(
@@ -151,7 +151,7 @@ class Network:
         raise AssertionError("the coordinator does not listen")
 
     def _announce(self, agent: int) -> Any:
-        """Neighbours are to come to the tap: another port in what the agent says of itself."""
+        """Replace the port in the agent's Hello, so that its neighbours connect to the tap."""
         own = b"tcp://127.0.0.1:%d" % self.real[agent]
         tapped = b"tcp://127.0.0.1:%d" % self.data[agent].port
         assert len(own) == len(tapped)
@@ -206,25 +206,28 @@ def tapped(request: pytest.FixtureRequest, cpgt: Commands, tmp_path: Path) -> It
     finally:
         network.close()
     control = {
-        agent: [bytes(c.said) for c in tap.crossings] for agent, tap in network.control.items()
+        agent: [bytes(c.sent) for c in tap.connections] for agent, tap in network.control.items()
     }
     assert all(len(streams) == 1 for streams in control.values())
     allowed = {
         agent: {network.control[agent].port, *(network.data[p].port for p in NEIGHBOURS[agent])}
         for agent in AGENTS
     }
-    assert network.peers == allowed, "no connection passes by the taps"
+    assert network.peers == allowed, "no connection bypasses the taps"
     yield Tapped(
         tmp_path,
         {agent: streams[0] for agent, streams in control.items()},
-        {agent: [bytes(c.told) for c in tap.crossings] for agent, tap in network.data.items()},
-        {agent: [bytes(c.said) for c in tap.crossings] for agent, tap in network.data.items()},
+        {
+            agent: [bytes(c.received) for c in tap.connections]
+            for agent, tap in network.data.items()
+        },
+        {agent: [bytes(c.sent) for c in tap.connections] for agent, tap in network.data.items()},
         network.peers,
     )
 
 
 def frames_of(stream: bytes, socket_type: bytes) -> list[bytes]:
-    """The bodies behind ZeroMQ's own handshake."""
+    """The bodies of the frames after ZeroMQ's handshake."""
     first, *rest = zmtp_frames(stream)
     assert first.is_command
     properties = ready_properties(first.body)
@@ -238,12 +241,14 @@ def test_only_allowed_messages_leave_and_nothing_private_is_in_them(tapped: Tapp
     messages = {agent: check_data(agent, tapped) for agent in AGENTS}
     check_subscriptions(tapped)
     for agent in AGENTS:
-        check_control(agent, frames_of(tapped.said_to_coordinator[agent], b"DEALER"), messages)
+        check_control(agent, frames_of(tapped.sent_to_coordinator[agent], b"DEALER"), messages)
     check_nothing_private(tapped, messages)
 
 
 def check_data(agent: int, tapped: Tapped) -> list[np.ndarray[Any, Any]]:
-    """All that was published: the same to everybody, and to the last byte a round of vectors. Gives these."""
+    """Check that all subscribers got the same frames, and return the vectors of every round.
+
+    Frames have no byte besides sender, round and payload."""
     assert len(tapped.published[agent]) == len(NEIGHBOURS[agent])
     each = [frames_of(stream, b"XPUB") for stream in tapped.published[agent]]
     assert all(frames == each[0] for frames in each)
@@ -269,30 +274,30 @@ def check_subscriptions(tapped: Tapped) -> None:
 def check_control(
     agent: int, frames: list[bytes], messages: dict[int, list[np.ndarray[Any, Any]]]
 ) -> None:
-    """Each is a message of the list; and what could hide something is what the neighbours know already."""
+    """Check that each message is on the list. Its numbers follow from what neighbours know."""
     headers, bodies = frames[::2], [body for body in frames[1::2] if body]
-    assert [msgpack.packb((VERSION, *read_header(header))) for header in headers] == headers, (
-        "two counters"
-    )
-    said = [decode_control(body) for body in bodies]
-    assert [encode_control(message) for message in said] == bodies, "not a byte more"
-    kinds = {type(message).__name__ for message in said}
+    counters = [read_header(header) for header in headers]
+    assert [msgpack.packb((VERSION, *pair)) for pair in counters] == headers, "not a byte more"
+    sent = [decode_control(body) for body in bodies]
+    assert [encode_control(message) for message in sent] == bodies, "not a byte more"
+    kinds = {type(message).__name__ for message in sent}
     assert {"Hello", "Ready", "Report", "Finished"} <= kinds <= set(CONTROL) - {"Failed", "Spent"}
-    reports = [message for message in said if isinstance(message, Report)]
+    reports = [message for message in sent if isinstance(message, Report)]
     norms = [np.linalg.norm(messages[agent][r.first + len(r.message_bytes) - 1]) for r in reports]
-    for counts in (
-        counts for r in reports for c in (r.sending, r.receiving) for counts in c.items()
-    ):
-        assert counts[0] in NEIGHBOURS[agent]
-        assert all(type(count) is int for count in counts[1])
+    for r in reports:
+        for peer, counts in (*r.sending.items(), *r.receiving.items()):
+            assert peer in NEIGHBOURS[agent]
+            assert all(type(count) is int for count in counts)
     assert [r.change for r in reports] == pytest.approx(norms)
-    (finished,) = (message for message in said if isinstance(message, Finished))
+    (finished,) = (message for message in sent if isinstance(message, Finished))
     public = np.sum(messages[agent], axis=0)[X]
     assert np.frombuffer(finished.reference) == pytest.approx(public, rel=1e-9)
 
 
 def check_nothing_private(tapped: Tapped, messages: dict[int, list[np.ndarray[Any, Any]]]) -> None:
-    """No eight bytes anywhere are a private number, in either byte order; and no part of a secret."""
+    """Check that no eight consecutive bytes are a private number or a part of a secret.
+
+    Numbers are searched in both byte orders."""
     network = load_network(str(tapped.folder / "net.toml"))
     windows = {stream[at : at + 8] for stream in tapped.streams for at in range(len(stream) - 7)}
     for agent in AGENTS:
@@ -307,12 +312,10 @@ def check_nothing_private(tapped: Tapped, messages: dict[int, list[np.ndarray[An
         randomness, algorithm = Randomness(secret), network.algorithm_of(agent)
         for k in range(ROUNDS):
             noise, _ = randomness.draw(k, (2, DIMENSION), algorithm)
-            assert not windows & (patterns(noise.z) | patterns(noise.z * noise.step)), (
-                "noise has left"
-            )
-    shown = patterns(
-        messages[1][0][X]
-    )  # numbers that are sent whole are found: the search does search
+            noise_patterns = patterns(noise.z) | patterns(noise.z * noise.step)
+            assert not windows & noise_patterns, "noise has left"
+    # The search works: it finds numbers that are sent uncompressed.
+    shown = patterns(messages[1][0][X])
     assert windows & shown or network.compressor.kind == "quantize"
 
 
@@ -334,10 +337,10 @@ def make(data):
 """
 
 
-def hear_failure(
+def receive_failure(
     cpgt: Commands, objective: dict[str, Any], *arguments: str | Path
 ) -> tuple[Failed, str, int]:
-    """What the coordinator hears of an agent that cannot start, what its owner reads, and its exit code."""
+    """Start an agent that fails: its message to the coordinator, its own log and its exit code."""
     parameters = {**load_network("paper").parameters(1), "objective": objective}
     with zmq.Context[zmq.Socket[bytes]]() as context:
         server = ControlServer(context, "tcp://127.0.0.1:*")
@@ -356,10 +359,10 @@ def hear_failure(
     return failed, errors, agent.returncode
 
 
-def test_the_words_of_an_error_stay_at_home(cpgt: Commands, tmp_path: Path) -> None:
-    """Whatever an objective says when it fails may be made of data. The owner's log has it, nobody else."""
+def test_the_text_of_an_error_does_not_leave_the_agent(cpgt: Commands, tmp_path: Path) -> None:
+    """An objective's error may quote data, so it is written to the owner's log only."""
     (tmp_path / "leak.py").write_text(LEAK)
-    failed, errors, code = hear_failure(cpgt, {"kind": "leak:make"}, "--objective", "leak:make")
+    failed, errors, code = receive_failure(cpgt, {"kind": "leak:make"}, "--objective", "leak:make")
     assert failed == Failed("an unexpected error; its own log says more", 1, 0)
     assert code == 1
     assert "4711" in errors
@@ -380,12 +383,14 @@ LABELS = {"A": np.ones((3, 2)), "labels": np.array([0.0, 1.0, 4711.0])}
         ({"kind": "least-squares"}, {"A": 1e200 * np.ones((3, 2)), "b": np.zeros(3)}, "L is inf"),
     ],
 )
-def test_what_is_wrong_with_data_is_told_to_its_owner_only(
+def test_an_error_in_data_is_shown_to_its_owner_only(
     cpgt: Commands, tmp_path: Path, objective: dict[str, Any], data: dict[str, Any], words: str
 ) -> None:
     np.savez(tmp_path / "data.npz", allow_pickle=False, **data)
     budget = ("--delta", "1", "--magnitude", "1")
-    failed, errors, code = hear_failure(cpgt, objective, "--data", tmp_path / "data.npz", *budget)
+    failed, errors, code = receive_failure(
+        cpgt, objective, "--data", tmp_path / "data.npz", *budget
+    )
     assert failed == Failed("its data cannot be used; its own log says why", 2, 0)
     assert code == 2
     assert words in errors

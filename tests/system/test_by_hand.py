@@ -1,4 +1,4 @@
-"""Coordinator and agents started one by one, as on separate machines; and refused agents."""
+"""Coordinator and agents started one by one, as on separate machines. Some agents are refused."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class ByHand:
         return self.cpgt.start("agent", str(number), "--coordinator", self.endpoint, *arguments)
 
     def wait_for(self, pattern: str) -> str:
-        """The next line of the coordinator that matches."""
+        """The coordinator's next log line that matches."""
         assert self.process.stderr
         for line in self.process.stderr:
             if re.search(pattern, line):
@@ -119,7 +119,7 @@ def test_a_coordinator_without_the_code_of_agents(
 
 
 def test_an_agent_that_is_not_private_is_named(cpgt: Commands, tmp_path: Path, data: Path) -> None:
-    """All owners, and readers of the summary, must know."""
+    """All owners, and readers of the summary, learn which agents are not private."""
     hand = ByHand(cpgt, "--rounds", "20")
     extra: dict[int, list[str]] = {3: ["--seed", "5", "--observe"], 4: ["--observe"]}
     agents = [
@@ -152,9 +152,9 @@ def test_unknown_agents_are_refused_and_the_run_goes_on(cpgt: Commands, data: Pa
     hand = ByHand(cpgt, "--rounds", "60")
     first = hand.agent(2, "--data", data / "2" / "data.npz")
     hand.wait_for("agent 2 is here")
-    twin = finish(hand.agent(2, "--data", data / "1" / "data.npz"))
-    assert twin.returncode == 2
-    assert "agent 2 is here already" in one_error_line(twin)
+    duplicate = finish(hand.agent(2, "--data", data / "1" / "data.npz"))
+    assert duplicate.returncode == 2
+    assert "agent 2 is here already" in one_error_line(duplicate)
     stranger = finish(hand.agent(9, "--data", data / "1" / "data.npz"))
     assert stranger.returncode == 2
     assert "this network has agents 1..6; there is no agent 9" in one_error_line(stranger)
@@ -327,7 +327,7 @@ def make(data):
 
 
 def test_ctrl_c_is_not_lost_where_python_drops_exceptions(cpgt: Commands, tmp_path: Path) -> None:
-    """It discards exceptions raised in a destructor; pyzmq deletes a frame in almost every call."""
+    """Python discards exceptions raised in a destructor; pyzmq deletes a frame in most calls."""
     (tmp_path / "dropped.py").write_text(DROPPED)
     (tmp_path / "net.toml").write_text(
         'rounds = 1000000\n[algorithm]\nalpha = 0.1\n[graph]\nkind = "path"\nagents = 1\n'

@@ -1,4 +1,4 @@
-"""The image and `docker compose up`, really run: with compose 2 and with compose 1, from a fresh clone."""
+"""The image and `docker compose up`, run with compose 2 and with compose 1, from a fresh clone."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from cpgt.wire.sizes import zmtp_size
 from tests.system.compose import AGENTS, UP, VERSIONS, Compose, fresh_clone, need
 from tests.system.conftest import Commands, rounds_written, rows_of, summary_of, until
 
-pytestmark = pytest.mark.timeout(300)  # the first one builds the image
+pytestmark = pytest.mark.timeout(300)  # the first test builds the image
 PAPER = Path("cpgt/networks/paper-c2-1.toml")
 
 
@@ -48,7 +48,7 @@ def test_the_papers_network_in_containers_equals_localhost(
     before = compose.results()
     code, printed = compose.up(AGENT_OPTIONS="--seed 5")
     assert code == 0, printed
-    (out,) = compose.results() - before  # a folder of its own, whatever earlier runs have left
+    (out,) = compose.results() - before  # every run makes a new folder
     assert f"files: runs/{out.name}" in printed
     assert "bytes a round on each edge" in printed
     assert "NOT PRIVATE: a seed was given" in compose.logs("agent-1")
@@ -60,11 +60,11 @@ def test_the_papers_network_in_containers_equals_localhost(
     assert all(zmtp == zmtp_size(message, curve=True) for *_, message, zmtp in rows_of(out))
     assert there["bytes"]["total"]["payload"] == here["bytes"]["total"]["payload"]
     assert "kernel's byte counts: equal to handshake + frames on 16 of 16 edges" in printed
-    _check_walls(compose)
+    _check_isolation(compose)
 
 
-def _check_walls(compose: Compose) -> None:
-    """What holds each party in, as the engine has it."""
+def _check_isolation(compose: Compose) -> None:
+    """Check the restrictions of each container, as the engine reports them."""
     containers = compose.containers()
     assert set(containers) == {"setup", "coordinator", *(f"agent-{agent}" for agent in AGENTS)}
     assert compose.network()["Internal"]
@@ -81,9 +81,8 @@ def _check_walls(compose: Compose) -> None:
         assert (host["Memory"], host["NanoCpus"], host["PidsLimit"]) == (2**30, 10**9, 64)
         assert container["Config"]["Healthcheck"]["Test"]
         assert not host["PortBindings"]
-        seen = {
-            mount["Source"]: mount["RW"] for mount in container["Mounts"] if mount["Type"] == "bind"
-        }
+        mounts = [mount for mount in container["Mounts"] if mount["Type"] == "bind"]
+        seen = {mount["Source"]: mount["RW"] for mount in mounts}
         private = compose.clone / "private/paper" / name.removeprefix("agent-")
         own = {str(private): name != "coordinator"}
         assert seen == own | ({str(compose.clone / "runs"): True} if name == "coordinator" else {})
@@ -95,21 +94,17 @@ def test_an_agent_sees_its_own_folder_alone(compose: Compose) -> None:
     private = compose.clone / "private/paper"
     sums = {agent: _sum(private / str(agent) / "data.npz") for agent in AGENTS}
     assert len(set(sums.values())) == len(sums)
-    found = compose.inside(
-        "agent-2", "find / -name data.npz -o -name '*.key' 2>/dev/null | sort; sha256sum data.npz"
-    )
+    search = "find / -name data.npz -o -name '*.key' 2>/dev/null | sort; sha256sum data.npz"
+    found = compose.inside("agent-2", search)
     assert found[-3:] == ["/private/data.npz", "/private/private.key", f"{sums[2]}  data.npz"]
     assert not any("private" in line for line in found[:-3])
     assert "Read-only file system" in compose.inside("agent-2", "touch /opt/x 2>&1 || true")[-1]
-    assert (
-        compose.inside("agent-2", "command -v gcc cc c++ make git || echo no tools")[-1]
-        == "no tools"
-    )
+    tools = compose.inside("agent-2", "command -v gcc cc c++ make git || echo no tools")
+    assert tools[-1] == "no tools"
     for party in ("coordinator", *map(str, AGENTS)):
         assert (private / party).stat().st_mode & 0o777 == 0o700
-        assert all(
-            f.stat().st_mode & 0o077 == 0 for f in (private / party).iterdir() if f.is_file()
-        )
+        files = [path for path in (private / party).iterdir() if path.is_file()]
+        assert all(file.stat().st_mode & 0o077 == 0 for file in files)
 
 
 def _sum(path: Path) -> str:
@@ -117,40 +112,36 @@ def _sum(path: Path) -> str:
 
 
 def test_a_killed_container_ends_the_run_and_is_named(compose: Compose) -> None:
-    long = (
-        (compose.clone / PAPER)
-        .read_text()
-        .replace("rounds = 3000", "rounds = 10_000_000\npatience = 4")
-    )
+    paper = (compose.clone / PAPER).read_text()
+    long = paper.replace("rounds = 3000", "rounds = 10_000_000\npatience = 4")
     (compose.clone / "long.toml").write_text(long)
     before = compose.results()
+
+    def in_progress() -> bool:
+        return any(map(rounds_written, compose.results() - before))
+
+    def stopped() -> bool:
+        return not any(one["State"]["Running"] for one in compose.containers().values())
+
     up = compose.start(*UP, NETWORK="long.toml")
     try:
-        until(
-            lambda: any(map(rounds_written, compose.results() - before)),
-            120,
-            "rounds between containers",
-        )
+        until(in_progress, 120, "rounds between containers")
         compose.kill("agent-3")
         up.communicate(timeout=60)
     finally:
         up.kill()
     (out,) = compose.results() - before
-    until(
-        lambda: not any(of["State"]["Running"] for of in compose.containers().values()),
-        20,
-        "all to stop",
-    )
-    codes = {name: of["State"]["ExitCode"] for name, of in compose.containers().items()}
+    until(stopped, 20, "all containers to stop")
+    codes = {name: one["State"]["ExitCode"] for name, one in compose.containers().items()}
     assert codes.pop("setup") == 0
     assert codes.pop("agent-3") == 137
     assert set(codes.values()) == {3} == {up.returncode}
-    said = summary_of(out)
-    assert said["status"] == "failed"
-    assert said["error"].startswith("agent 3 has been silent for 4 s in round ")
-    assert f"Error: {said['error']}" in compose.logs("coordinator")
+    summary = summary_of(out)
+    assert summary["status"] == "failed"
+    assert summary["error"].startswith("agent 3 has been silent for 4 s in round ")
+    assert f"Error: {summary['error']}" in compose.logs("coordinator")
     assert "stopped by the coordinator: agent 3" in compose.logs("agent-2")
-    assert rows_of(out), "what was counted stays"
+    assert rows_of(out), "the counts are kept"
 
 
 @pytest.mark.parametrize("compose", ["2"], indirect=True)
@@ -159,9 +150,8 @@ def test_another_network_and_its_mistakes(compose: Compose) -> None:
     (compose.clone / "five.toml").write_text(ring.replace("agents = 6", "agents = 5"))
     code, _ = compose.up(NETWORK="five.toml")
     assert code != 0
-    assert "Error: network five.toml has 5 agents, and docker-compose.yml has 6" in compose.logs(
-        "setup"
-    )
+    words = "Error: network five.toml has 5 agents, and docker-compose.yml has 6"
+    assert words in compose.logs("setup")
     (compose.clone / "short.toml").write_text(ring.replace("rounds = 1000", "rounds = 50"))
     before = compose.results()
     code, printed = compose.up(NETWORK="short.toml")
@@ -169,11 +159,11 @@ def test_another_network_and_its_mistakes(compose: Compose) -> None:
     assert "ridge: 6 agents, d = 10, 50 rounds" in printed
     (out,) = compose.results() - before
     assert summary_of(out)["network"]["objective"]["kind"] == "ridge"
-    (compose.clone / "private/short.toml/4/data.npz").write_bytes(b"somebody's own")
+    data = compose.clone / "private/short.toml/4/data.npz"
+    data.write_bytes(b"a user's file")
     code, _ = compose.up(NETWORK="short.toml")
     assert code != 0
-    assert "private/short.toml/4/data.npz is not the synthetic data of short.toml" in compose.logs(
-        "setup"
-    )
-    assert (compose.clone / "private/short.toml/4/data.npz").read_bytes() == b"somebody's own"
-    (compose.clone / "private/short.toml/4/data.npz").unlink()
+    words = "private/short.toml/4/data.npz is not the synthetic data of short.toml"
+    assert words in compose.logs("setup")
+    assert data.read_bytes() == b"a user's file"
+    data.unlink()

@@ -55,13 +55,8 @@ def test_a_killed_agent(cpgt: Commands, tmp_path: Path) -> None:
     for agent in range(1, 7):
         folder = out / "agents" / str(agent)
         names = {path.name for path in folder.iterdir()}
-        assert names - {"privacy.json"} == {
-            "data.npz",
-            "epsilon.csv",
-            "log.txt",
-            "secret",
-            "trace.npz",
-        }
+        expected = {"data.npz", "epsilon.csv", "log.txt", "secret", "trace.npz"}
+        assert names - {"privacy.json"} == expected
         with np.load(folder / "trace.npz") as trace:
             assert len(trace["x"]) == len(trace["y"]) == len(trace["eta_y"]) + 1 > 100
 
@@ -95,12 +90,9 @@ def test_a_killed_coordinator(cpgt: Commands, tmp_path: Path) -> None:
 def test_divergence_names_the_round_and_what_to_change(
     cpgt: Commands, tmp_path: Path, compressor: str
 ) -> None:
-    options = {"identity": [], "quantize": ["compressor.bits=2"], "top-k": ["compressor.k=2"]}[
-        compressor
-    ]
-    settings = sets(
-        f"compressor.kind={compressor}", *options, "algorithm.alpha=90.0", "rounds=9000"
-    )
+    options = {"identity": [], "quantize": ["compressor.bits=2"], "top-k": ["compressor.k=2"]}
+    kind = (f"compressor.kind={compressor}", *options[compressor])
+    settings = sets(*kind, "algorithm.alpha=90.0", "rounds=9000")
     done = cpgt.run("run", "paper", *settings, "--out", "run")
     assert done.returncode == 4
     message = one_error_line(done)
@@ -162,8 +154,7 @@ def test_bad_data(cpgt: Commands, own_data: Path, how: str, words: str) -> None:
 
 @pytest.mark.usefixtures("own_data")
 def test_k_beyond_the_dimension_of_private_data(cpgt: Commands) -> None:
-    done = cpgt.run(
-        "run", "net.toml", *sets("compressor.kind=top-k", "compressor.k=4"), "--out", "run"
-    )
+    changes = sets("compressor.kind=top-k", "compressor.k=4")
+    done = cpgt.run("run", "net.toml", *changes, "--out", "run")
     assert done.returncode == 2
     assert "compressor.k = 4 is more than the dimension 3" in one_error_line(done)

@@ -1,7 +1,8 @@
-"""Handshake + frames = bytes that the kernel says were sent and received, on every edge, to the byte.
+"""Handshake + frames = bytes that the kernel counts as sent and received, exactly, on every edge.
 
-The witness is `ss`, which asks the kernel by another way. It is called between the last agent's tally and the
-word to leave: everything is delivered then, and every connection still open.
+The test compares with `ss`, which reads the kernel's counts in another way. It is called after the
+last agent's final report and before agents are stopped. At that time all frames are delivered, and
+every connection is still open.
 """
 
 from __future__ import annotations
@@ -42,15 +43,15 @@ class Socket:
     pid: int
     local: str
     peer: str
-    words: dict[str, int]
+    counters: dict[str, int]
 
     @property
     def sent(self) -> int:
-        return self.words["bytes_sent"] - self.words.get("bytes_retrans", 0)
+        return self.counters["bytes_sent"] - self.counters.get("bytes_retrans", 0)
 
     @property
     def received(self) -> int:
-        return self.words["bytes_received"]
+        return self.counters["bytes_received"]
 
 
 def ss(*arguments: str) -> list[Socket]:
@@ -66,12 +67,12 @@ def _parsed(line: str) -> Socket:
     addresses = re.findall(r"\S+:(?:\d+|\*)(?= )", line)[:2]
     pid = re.search(r"pid=(\d+)", line)
     assert pid and len(addresses) == 2, line
-    words = {name: int(value) for name, value in re.findall(r" (\w+):(\d+)\b", line)}
-    return Socket(int(pid[1]), addresses[0], addresses[1], words)
+    counters = {name: int(value) for name, value in re.findall(r" (\w+):(\d+)\b", line)}
+    return Socket(int(pid[1]), addresses[0], addresses[1], counters)
 
 
 class Witnessed(TrafficLog):
-    """Calls the witness when the last agent has tallied."""
+    """Calls `ss` at the last agent's final report, the one without message sizes."""
 
     def __init__(self, path: Path, network: Network) -> None:
         super().__init__(path, network.neighbours)
@@ -88,7 +89,7 @@ class Witnessed(TrafficLog):
 
 
 def witnessed_run(network: Network, out: Path) -> tuple[Witnessed, dict[int, int]]:
-    """Run the network with real agents; its traffic log, and who was which process."""
+    """Run the network with real agents: its traffic log, and process id -> agent."""
     out.mkdir()
     traffic_log, agents = Witnessed(out / "bytes.csv", network), {}
 
@@ -113,13 +114,9 @@ def witnessed_run(network: Network, out: Path) -> tuple[Witnessed, dict[int, int
 
 
 def edges_seen(traffic_log: Witnessed, agents: dict[int, int]) -> dict[Edge, tuple[Socket, Socket]]:
-    """The two ends of each directed edge's connection, by what the kernel says of processes and ports."""
-    publishers = {
-        socket.local: agents[socket.pid] for socket in traffic_log.listening if socket.pid in agents
-    }
-    ends = {
-        (socket.local, socket.peer): socket for socket in traffic_log.open if socket.pid in agents
-    }
+    """The two ends of each directed edge's connection, found by process id and port."""
+    publishers = {s.local: agents[s.pid] for s in traffic_log.listening if s.pid in agents}
+    ends = {(s.local, s.peer): s for s in traffic_log.open if s.pid in agents}
     return {
         (publishers[socket.peer], agents[socket.pid]): (ends[peer, local], socket)
         for (local, peer), socket in ends.items()
@@ -133,22 +130,24 @@ def fresh_bytes(end: Counts | None) -> tuple[int, int]:
 
 
 def kernel_bytes(connection: Connection) -> tuple[tuple[int, int], tuple[int, int]]:
-    """Sent and received, at the sender and at the receiver, as the agents say."""
+    """Bytes sent and received, at the sender and at the receiver, as the agents report them."""
     return fresh_bytes(connection.sender), fresh_bytes(connection.receiver)
 
 
 CASES = {
     "paper, 2 bits": ("rounds=450",),
     "ring, top-k": (
-        "graph.kind=ring", "graph.agents=5", "compressor.kind=top-k", "compressor.k=2", "rounds=210",
+        "graph.kind=ring", "graph.agents=5", "compressor.kind=top-k", "compressor.k=2",
+        "rounds=210",
     ),
     "star, frames beyond 255 B": (
         "graph.kind=star", "graph.agents=5", "compressor.kind=identity", "synthetic.dimension=40",
         "rounds=100",
     ),
     "complete, frames beyond a segment, a round a window": (
-        "graph.kind=complete", "graph.agents=3", "compressor.kind=identity", "synthetic.dimension=9000",
-        "synthetic.rows=1", "algorithm.alpha=1e-9", "window=1", "rounds=12",
+        "graph.kind=complete", "graph.agents=3", "compressor.kind=identity",
+        "synthetic.dimension=9000", "synthetic.rows=1", "algorithm.alpha=1e-9", "window=1",
+        "rounds=12",
     ),
 }  # fmt: skip
 
@@ -173,8 +172,7 @@ def test_layers_reconcile_to_the_byte(
         there, back = GREETING + XPUB_READY + frames[edge], GREETING + SUB_READY + SUBSCRIPTIONS
         assert (sender.sent, receiver.received) == (there, there), f"ss, {edge}"
         assert (receiver.sent, sender.received) == (back, back), f"ss, {edge}, the way back"
-        assert kernel_bytes(traffic_log.edges[edge].connection) == ((there, back), (back, there)), (
-            edge
-        )
+        counted = kernel_bytes(traffic_log.edges[edge].connection)
+        assert counted == ((there, back), (back, there)), edge
         assert sum(int(size or 0) for size in tcp_of(out)[edge]) == there, "the column of bytes.csv"
     assert traffic_log.miscounted == traffic_log.uncheckable == []

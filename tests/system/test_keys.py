@@ -1,4 +1,4 @@
-"""Networks with keys, as real processes: encrypted, agreed on, and closed to everybody else."""
+"""Networks with keys, as real processes: encrypted, and closed to all other parties."""
 
 from __future__ import annotations
 
@@ -48,24 +48,16 @@ class Parties:
     def agent(self, number: int, *arguments: str, seed: int = 5) -> subprocess.Popen[str]:
         party = f"party/{number}"
         return self.cpgt.start(
-            "agent", str(number), "--network", "party/network.toml", "--key", f"{party}/private.key",
-            "--data", f"{party}/data.npz", "--out", f"own-{number}", "--observe", "--seed", str(seed),
+            "agent", str(number), "--network", "party/network.toml",
+            "--key", f"{party}/private.key", "--data", f"{party}/data.npz",
+            "--out", f"own-{number}", "--observe", "--seed", str(seed),
             *(arguments or ("--coordinator", self.endpoint)),
         )  # fmt: skip
 
     def plain(self) -> Path:
         """The same run on this machine without keys, in one command."""
-        run = (
-            "run",
-            "party/network.toml",
-            "--seed",
-            "5",
-            "--observe",
-            "--no-compare",
-            "--out",
-            "plain",
-        )
-        assert self.cpgt.run(*run).returncode == 0
+        options = ("--seed", "5", "--observe", "--no-compare", "--out", "plain")
+        assert self.cpgt.run("run", "party/network.toml", *options).returncode == 0
         return self.folder / "plain"
 
 
@@ -82,16 +74,13 @@ def trace(folder: Path) -> dict[str, np.ndarray[tuple[int, ...], np.dtype[np.flo
 def assert_same_bits(parties: Parties) -> None:
     plain = parties.plain()
     for number in AGENTS:
-        ours, theirs = (
-            trace(parties.folder / f"own-{number}"),
-            trace(plain / "agents" / str(number)),
-        )
-        assert all(np.array_equal(ours[name], theirs[name]) for name in ours)
+        with_keys = trace(parties.folder / f"own-{number}")
+        without = trace(plain / "agents" / str(number))
+        assert all(np.array_equal(with_keys[name], without[name]) for name in with_keys)
     encrypted, bare = rows_of(parties.folder / "run"), rows_of(plain)
     assert [row[:5] for row in encrypted] == [row[:5] for row in bare]
-    assert [row[5] for row in encrypted] == [row[5] + 33 for row in bare], (
-        "what CURVE adds to a short frame"
-    )
+    # CURVE adds 33 bytes to a short frame.
+    assert [row[5] for row in encrypted] == [row[5] + 33 for row in bare]
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1", "[::1]", "localhost"])
@@ -114,13 +103,15 @@ def test_with_keys_the_same_bits_in_longer_frames(cpgt: Commands, address: str) 
 
 
 class Outsiders:
-    """All that somebody without the right key can try, from an address of its own, until told to stop."""
+    """Attempts without the right key, from another address: subscribing, posing as agent 1, noise.
+
+    The noise continues until `stop`."""
 
     def __init__(self, stack: ExitStack, parties: Parties, ports: dict[str, int]) -> None:
         self.context = stack.enter_context(zmq.Context[zmq.Socket[bytes]]())
         self._stack, self._ports = stack, ports
         self.listeners: list[zmq.Socket[bytes]] = []
-        other_run = new_pair()  # as good as any key of another run
+        other_run = new_pair()  # stands for a key of another run
         self.keys = [None, other_run, parties.pair(3)]
         for own in self.keys:
             self.listeners.append(
@@ -157,7 +148,7 @@ class Outsiders:
         return speaking
 
     def _make_noise(self) -> None:
-        """Garbage, and connections that say nothing, some tens at a time."""
+        """Open connections, twenty at a time, that send random bytes or nothing."""
         while not self._stop.wait(0.05):
             for port in self._ports.values():
                 crowd = []
@@ -178,7 +169,7 @@ class Outsiders:
 
 
 def replayed(recorded: bytes, port: int) -> bytes:
-    """What somebody gets who says once more what an agent once said."""
+    """The answer to a replay of an agent's recorded bytes."""
     with socket.create_connection(("127.0.0.1", port), source_address=(STRANGER, 0)) as replay:
         replay.settimeout(20)
         replay.sendall(recorded)
@@ -196,7 +187,8 @@ def test_outsiders_get_nothing_and_change_nothing(cpgt: Commands) -> None:
         taps = {name: stack.enter_context(closing(Tap(port))) for name, port in ports.items()}
         agents = {
             1: parties.agent(
-                1, "--coordinator", parties.endpoint, "--bind", f"tcp://127.0.0.1:{ports['agent 1']}",
+                1, "--coordinator", parties.endpoint,
+                "--bind", f"tcp://127.0.0.1:{ports['agent 1']}",
                 "--advertise", f"tcp://127.0.0.1:{taps['agent 1'].port}",
             ),
             2: parties.agent(2, "--coordinator", f"tcp://127.0.0.1:{taps['coordinator'].port}"),
@@ -209,30 +201,28 @@ def test_outsiders_get_nothing_and_change_nothing(cpgt: Commands) -> None:
         agents[3] = parties.agent(3)
         answers = {}
         for name, tap in taps.items():
-            until(partial(has_recorded, tap), 30, f"a conversation with {name}")
-            answers[name] = replayed(bytes(tap.crossings[0].said), ports[name])
+            until(partial(has_recorded, tap), 30, f"messages to {name}")
+            answers[name] = replayed(bytes(tap.connections[0].sent), ports[name])
         done = finish(coordinator)
         ends = {number: finish(agent) for number, agent in agents.items()}
         outsiders.stop()
         assert outsiders.rounds > 3
-        assert [listener.poll(0) for listener in outsiders.listeners] == [0, 0, 0], (
-            "nothing was heard"
-        )
+        arrived = [listener.poll(0) for listener in outsiders.listeners]
+        assert arrived == [0, 0, 0], "outsiders receive nothing"
     assert done.returncode == 0, done.stderr
     assert [end.returncode for end in ends.values()] == [0] * 3, ends
     for log in (done.stderr, ends[1].stderr):
         assert re.search(r"refused connection from 127\.0\.0\.7: its key is not on the list", log)
         assert re.search(r"refused connection from 127\.0\.0\.7: no key", log)
         assert log.count("refused connection") < 60, "a flood does not fill a log"
-    assert max(map(len, answers.values())) <= 64 + 170 + 20, (
-        "a greeting, a WELCOME, an ERROR, and no frame"
-    )
+    # a greeting, a WELCOME, an ERROR, and no frame
+    assert max(map(len, answers.values())) <= 64 + 170 + 20
     assert_same_bits(parties)
 
 
 def has_recorded(tap: Tap) -> bool:
-    """More than a handshake."""
-    return bool(tap.crossings) and len(tap.crossings[0].said) > 400
+    """Whether the tap has recorded more than a handshake."""
+    return bool(tap.connections) and len(tap.connections[0].sent) > 400
 
 
 def is_open(port: int) -> bool:
@@ -241,7 +231,7 @@ def is_open(port: int) -> bool:
     return False
 
 
-def test_a_coordinator_with_another_key_hears_nothing(cpgt: Commands) -> None:
+def test_a_coordinator_with_another_key_receives_nothing(cpgt: Commands) -> None:
     parties = Parties(cpgt)
     assert cpgt.run("keys", "all", "party/network.toml", "--out", "other").returncode == 0
     common = ("--bind", parties.endpoint, "--wait", "4", "--out", "run")

@@ -1,5 +1,7 @@
-"""What the containers of a manifest would do, done by processes here: pods become folders, names become
-addresses on loopback. Kubernetes itself is not there."""
+"""The commands of a manifest's containers, run as processes without Kubernetes.
+
+Pods become folders, and their names become addresses on loopback.
+"""
 
 from __future__ import annotations
 
@@ -17,26 +19,22 @@ import yaml
 from tests.system.conftest import MARK, Commands, sets, summary_of
 
 MOUNTS = r"(?<=[ \"])/(network|keys|private|results|data)(?=[/ \"\n])"
-
-SUBNET = (
-    f"127.{1 + secrets.randbelow(254)}.{secrets.randbelow(255)}.10"  # and the number of the pod
-)
+# The number of the pod follows as the last digit.
+SUBNET = f"127.{1 + secrets.randbelow(254)}.{secrets.randbelow(255)}.10"
 
 
 def test_the_commands_of_the_pods_run_a_network(cpgt: Commands, tmp_path: Path) -> None:
     assert cpgt.run("keys", "all", "paper", *small(), "--out", "owner").returncode == 0
-    assert (
-        cpgt.run("export", "kubernetes", "owner/network.toml", "--out", "job.yaml").returncode == 0
-    )
+    done = cpgt.run("export", "kubernetes", "owner/network.toml", "--out", "job.yaml")
+    assert done.returncode == 0
     documents = list(yaml.safe_load_all((tmp_path / "job.yaml").read_text()))
     config, job = documents[0], documents[2]
-    pods = [
-        start(cpgt, tmp_path, config, job, index) for index in range(job["spec"]["completions"])
-    ]
+    count = job["spec"]["completions"]
+    pods = [start(cpgt, tmp_path, config, job, index) for index in range(count)]
     assert len(pods) == 3
-    said = [pod.communicate(timeout=60)[1] for pod in pods]
-    assert [pod.returncode for pod in pods] == [0, 0, 0], said
-    assert "NOT PRIVATE" not in said[1]
+    logs = [pod.communicate(timeout=60)[1] for pod in pods]
+    assert [pod.returncode for pod in pods] == [0, 0, 0], logs
+    assert "NOT PRIVATE" not in logs[1]
     summary = summary_of(tmp_path / "pod-0" / "results")
     assert (summary["status"], summary["rounds"], summary["agents"]) == ("completed", 100, 2)
     assert (tmp_path / "pod-2" / "results" / "secret").exists(), "an agent's own folder"
@@ -49,16 +47,15 @@ def small() -> list[str]:
 def start(
     cpgt: Commands, folder: Path, config: dict[str, Any], job: dict[str, Any], index: int
 ) -> subprocess.Popen[str]:
-    """What a kubelet does with one pod, as far as it matters here."""
+    """Start one pod, with the files that a kubelet would mount."""
     pod, root = job["spec"]["template"]["spec"], folder / f"pod-{index}"
     for mount in pod["containers"][0]["volumeMounts"]:
         (root / mount["mountPath"].lstrip("/")).mkdir(parents=True)
     (root / "network" / "network.toml").write_text(config["data"]["network.toml"])
     (keys,) = (volume["secret"] for volume in pod["volumes"] if "secret" in volume)
     for item in keys["items"]:
-        part, _, file = item["path"].partition(
-            "/"
-        )  # the mount is of the folder with the pod's index
+        # A pod mounts the folder that has its index as a name.
+        part, _, file = item["path"].partition("/")
         party = item["key"].removeprefix("agent-")
         if part == str(index):
             shutil.copy(folder / "owner" / party / "private.key", root / "keys" / file)
@@ -70,7 +67,7 @@ def start(
     }
     return subprocess.Popen(
         ["sh", "-c", on_loopback(script, pod["subdomain"])],
-        env={**os.environ, **own, MARK: cpgt.mark},  # marked, so that nothing is left behind
+        env={**os.environ, **own, MARK: cpgt.mark},  # the mark finds processes that stay
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         text=True,
@@ -78,6 +75,6 @@ def start(
 
 
 def on_loopback(script: str, name: str) -> str:
-    """Every pod has an address of its own there, too."""
+    """Replace the pods' names by addresses on loopback, one for each pod."""
     script = re.sub(rf"{name}-([^.]+)\.{name}:", rf"{SUBNET}\1:", script)
     return script.replace("tcp://0.0.0.0:", f"tcp://{SUBNET}$JOB_COMPLETION_INDEX:")

@@ -1,4 +1,4 @@
-"""docs/machines.md, typed as it stands: three hosts that have the addresses of the page."""
+"""The commands of docs/machines.md, run on three hosts with the addresses of the page."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def over_ipv6(page: str) -> str:
 
 
 class Machine:
-    """A host with a folder of its own, and somebody who types."""
+    """A host with a separate folder, on which commands of the page are run."""
 
     def __init__(self, folder: Path, enter: list[str], mark: str) -> None:
         folder.mkdir()
@@ -55,13 +55,15 @@ class Machine:
 
     def run(self, *command: str) -> str:
         process = self.start(*command)
-        said, _ = process.communicate(timeout=60)
-        assert process.returncode == 0, said
-        return said
+        output, _ = process.communicate(timeout=60)
+        assert process.returncode == 0, output
+        return output
 
 
 @pytest.mark.parametrize("read", [str, over_ipv6], ids=["IPv4", "IPv6"])
-def test_what_the_page_says(cpgt: Commands, tmp_path: Path, read: Callable[[str], str]) -> None:
+def test_the_commands_of_the_page(
+    cpgt: Commands, tmp_path: Path, read: Callable[[str], str]
+) -> None:
     page = read(PAGE.read_text(encoding="utf-8"))
     with hosts_or_skip(len(MACHINES), network=("192.0.2", "2001:db8:")) as hosts:
         machines = {
@@ -70,11 +72,10 @@ def test_what_the_page_says(cpgt: Commands, tmp_path: Path, read: Callable[[str]
         running = type_in(blocks(page), machines)
         assert len(running) == 1 + len(MACHINES)
         try:
-            for process in reversed(
-                running
-            ):  # agents first: the coordinator would wait for one that failed
-                said, _ = process.communicate(timeout=60)
-                assert process.returncode == 0, said
+            # Agents first: the coordinator would wait for one that failed.
+            for process in reversed(running):
+                output, _ = process.communicate(timeout=60)
+                assert process.returncode == 0, output
         finally:
             for process in running:
                 process.kill()
@@ -82,18 +83,16 @@ def test_what_the_page_says(cpgt: Commands, tmp_path: Path, read: Callable[[str]
     summary = summary_of(machines[1].folder / "results")
     assert summary["status"] == "completed"
     assert summary["residual"]["public_result"] == pytest.approx([1.0, -2.0, 3.0, 0.5], abs=1.0)
-    assert (
-        summary["bytes"]["kernel"]["miscounted"] == summary["bytes"]["kernel"]["uncheckable"] == []
-    )
+    kernel = summary["bytes"]["kernel"]
+    assert kernel["miscounted"] == kernel["uncheckable"] == []
     for i in MACHINES:
-        mine = {path.name for path in machines[i].folder.iterdir()}
-        assert mine == {"keys", "together.toml", "mine.npz", "runs"} | (
-            {"results"} if i == 1 else set()
-        )
+        names = {path.name for path in machines[i].folder.iterdir()}
+        results = {"results"} if i == 1 else set()
+        assert names == {"keys", "together.toml", "mine.npz", "runs"} | results
 
 
 def type_in(page: list[Block], machines: dict[int, Machine]) -> list[subprocess.Popen[str]]:
-    """Block by block; what does not end by itself goes on, and the next terminal is opened."""
+    """Run the page block by block. Returns the processes of the run, which do not end at once."""
     public: dict[str, str] = {}
     running = []
     for block in page:
@@ -103,25 +102,24 @@ def type_in(page: list[Block], machines: dict[int, Machine]) -> list[subprocess.
             elif block.language == "python":
                 machine.run(sys.executable, "-c", block.text)
             elif block.text.startswith("cpgt keys"):
-                said = machine.run("bash", "-ec", block.text)
-                public.update(re.findall(r'under .*:  (\w+) = "(.*)"', said))
+                output = machine.run("bash", "-ec", block.text)
+                public.update(re.findall(r'under .*:  (\w+) = "(.*)"', output))
             else:
                 running.append(machine.start("bash", "-c", f"exec {block.text}"))
     return running
 
 
 def with_keys(text: str, public: dict[str, str]) -> str:
-    """The lines that `cpgt keys new` has printed, in their places."""
-    return re.sub(
-        r'^(\w+) = "\.\.\."$', lambda line: f'{line[1]} = "{public[line[1]]}"', text, flags=re.M
-    )
+    """Fill in the public keys that `cpgt keys new` has printed."""
+    placeholder = r'^(\w+) = "\.\.\."$'
+    return re.sub(placeholder, lambda m: f'{m[1]} = "{public[m[1]]}"', text, flags=re.M)
 
 
-def test_every_option_the_page_names_is_there() -> None:
+def test_every_option_on_the_page_exists() -> None:
     known: set[str] = set()
     for command in (["agent"], ["coordinator"], ["keys", "new"]):
-        words = [sys.executable, "-m", "cpgt", *command, "--help"]
-        known.update(re.findall(r"--[a-z]+", subprocess.check_output(words, text=True)))
+        full = [sys.executable, "-m", "cpgt", *command, "--help"]
+        known.update(re.findall(r"--[a-z]+", subprocess.check_output(full, text=True)))
     named = set(re.findall(r"(?<![\w-])--[a-z]+", PAGE.read_text(encoding="utf-8")))
     assert "--advertise" in named
     assert named <= known

@@ -1,4 +1,4 @@
-"""`cpgt submit slurm` on a real Slurm: six nodes on this machine, each with an address of its own."""
+"""`cpgt submit slurm` on a real Slurm: six nodes on this machine, each with a separate address."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ def slurm(cpgt: Commands, cluster: Cluster) -> Commands:
     return cpgt
 
 
-def submitted(said: str) -> str:
-    found = re.search(r"^job (\d+) submitted", said, re.MULTILINE)
-    assert found, said
+def submitted(output: str) -> str:
+    found = re.search(r"^job (\d+) submitted", output, re.MULTILINE)
+    assert found, output
     return found[1]
 
 
@@ -55,7 +55,7 @@ def log_of(out: Path) -> str:
 def test_two_jobs_at_once_each_equal_to_a_run_here(
     slurm: Commands, cluster: Cluster, tmp_path: Path
 ) -> None:
-    """The folder of the second has a name that a careless script would trip over."""
+    """The folder of the second has a name that a script must quote."""
     outs = {5: tmp_path / "five", 6: tmp_path / "it's 100% six"}
     waiting = [
         slurm.start(
@@ -63,9 +63,9 @@ def test_two_jobs_at_once_each_equal_to_a_run_here(
         )
         for seed, out in outs.items()
     ]
-    said = [process.communicate(timeout=60) for process in waiting]
-    assert [process.returncode for process in waiting] == [0, 0], said
-    jobs = [cluster.call("scontrol", "show", "job", submitted(stdout)) for stdout, _ in said]
+    outputs = [process.communicate(timeout=60) for process in waiting]
+    assert [process.returncode for process in waiting] == [0, 0], outputs
+    jobs = [cluster.call("scontrol", "show", "job", submitted(stdout)) for stdout, _ in outputs]
     assert all("JobState=COMPLETED" in job and f"NumNodes={NODES} " in job for job in jobs)
     times = [re.findall(r"(?:Start|End)Time=(\S+)", job) for job in jobs]
     assert times[0][0] <= times[1][1], "at the same time"
@@ -73,14 +73,11 @@ def test_two_jobs_at_once_each_equal_to_a_run_here(
     for out in outs.values():
         seen = re.findall(r"agent \d is here \(tcp://([\d.]+):\d+\)", log_of(out))
         assert len(seen) == 6
-        assert len({*seen} & {address_of(node) for node in range(NODES)}) >= 5, (
-            "one shares with task 0 at most"
-        )
+        # At most one agent shares the node of task 0.
+        assert len({*seen} & {address_of(node) for node in range(NODES)}) >= 5
     for seed, out in outs.items():
-        result = run("paper", rounds=150, seed=seed)
-        assert (
-            summary_of(out)["residual"]["public_result"] == result.references.mean(axis=0).tolist()
-        ), seed
+        expected_result = run("paper", rounds=150, seed=seed).references.mean(axis=0).tolist()
+        assert summary_of(out)["residual"]["public_result"] == expected_result, seed
     slurm.through, one, here = [], outs[5], tmp_path / "here"
     done = slurm.run("run", "paper", *ROUNDS, "--seed", "5", "--no-compare", "--out", here)
     assert done.returncode == 0
@@ -94,7 +91,7 @@ def test_two_jobs_at_once_each_equal_to_a_run_here(
 
 
 def test_an_agent_that_finds_no_data_fails_the_job(slurm: Commands, tmp_path: Path) -> None:
-    """Every task reads the file that the pattern names for it; while one is missing, the job fails."""
+    """Every task reads the file that the pattern names for it. If one is missing, the job fails."""
     rng = np.random.default_rng(0)
     for agent in (1, 2, 3):
         np.savez(tmp_path / f"agent-{agent}.npz", A=rng.normal(size=(4, 3)), b=rng.normal(size=4))
@@ -126,9 +123,8 @@ def test_a_killed_agent_ends_the_job_and_what_was_measured_is_kept(
     stdout, stderr = process.communicate(timeout=30)
     assert process.returncode > 0
     job = submitted(stdout)
-    assert re.search(
-        rf"^Error: job {job}: failed: n\d: task 3: Killed; its log: ", stderr, re.MULTILINE
-    ), stderr
+    line = rf"^Error: job {job}: failed: n\d: task 3: Killed; its log: "
+    assert re.search(line, stderr, re.MULTILINE), stderr
     assert cluster.state(job) == "FAILED"
     summary, rows = summary_of(out), rows_of(out)
     assert summary["status"] == "interrupted"
@@ -149,4 +145,4 @@ def test_a_dry_run_writes_and_does_not_submit(
     script = tmp_path / "run" / "job.sh"
     assert done.stdout == f"written, not submitted: {script}\n"
     assert cluster.call("scontrol", "show", "jobs", "--oneliner") == before
-    cluster.call("sbatch", "--test-only", str(script))  # and Slurm would take it
+    cluster.call("sbatch", "--test-only", str(script))  # Slurm would accept it

@@ -1,4 +1,4 @@
-"""Files in the user's folder: only the user's own objective is ever imported from it."""
+"""Files in the user's folder: only the user's objective is imported from it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from tests.system.conftest import Commands, summary_of
 
-# our own packages before they moved into cpgt, Python's modules, and those of our dependencies
+# former packages of this project, modules of Python, and modules of the dependencies
 NAMES = (
     *("agent", "coordinator", "topologies", "wire"),
     *("json", "queue", "random", "secrets", "signal", "struct", "types"),
@@ -43,7 +43,7 @@ kind = "cost:make"
 
 @pytest.fixture
 def folder(cpgt: Commands) -> Path:
-    """The command `cpgt` itself, as users call it: with `python -m` Python searches here first."""
+    """The command `cpgt` is used, as by users: with `python -m` Python searches here first."""
     cpgt.program = [str(Path(sys.executable).with_name("cpgt"))]
     for name in NAMES:
         (cpgt.folder / f"{name}.py").write_text(TRAP)
@@ -60,7 +60,7 @@ def test_names_in_the_users_folder_are_not_imported(cpgt: Commands, folder: Path
 
 
 def test_the_users_objective_is_found_beside_them(cpgt: Commands, folder: Path) -> None:
-    """Beside the network file, whatever the current folder is; and what it imports, too."""
+    """It is found beside the network file, in any current folder. So is a module it imports."""
     (folder / "cost.py").write_text(COST)
     (folder / "helper.py").write_text("CENTRE = 3.0\n")
     (folder / "mine.toml").write_text(NETWORK)

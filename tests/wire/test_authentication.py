@@ -19,7 +19,7 @@ from tests.wire.conftest import WatchedContext
 from tests.wire.polling import eventually
 
 LOCAL = "tcp://127.0.0.1:*"
-STRANGER = "127.0.0.7"  # all of 127/8 is this machine: an address that nobody else here comes from
+STRANGER = "127.0.0.7"  # another address of this machine, used by no other process
 
 
 @pytest.fixture
@@ -162,10 +162,10 @@ def test_a_replayed_connection_is_refused(
     ):
         neighbour.connect(2, {1: f"tcp://127.0.0.1:{tap.port}"})
         eventually(lambda: publisher.new_subscribers() == [2], "agent 2, through the tap")
-        said = bytes(tap.crossings[0].said)
+        recorded = bytes(tap.connections[0].sent)
     with socket.create_connection(("127.0.0.1", port), source_address=(STRANGER, 0)) as replay:
         replay.settimeout(10)
-        replay.sendall(said)
+        replay.sendall(recorded)
         answer = b"".join(iter(lambda: replay.recv(4096), b""))
     wait_for_refusal(publisher, "no key")
     assert publisher.new_subscribers() == []

@@ -167,7 +167,7 @@ def test_rubbish_from_the_server_is_a_protocol_error(context: WatchedContext) ->
                 client.receive(WAIT_MS)
 
 
-def started_anew(context: WatchedContext, endpoint: str) -> ControlServer:
+def restarted(context: WatchedContext, endpoint: str) -> ControlServer:
     """As soon as the port is free: ZeroMQ closes in its own thread."""
     made: list[ControlServer] = []
 
@@ -191,10 +191,9 @@ def test_a_restarted_server_refuses_clients_of_the_run_before(
         first.send(connection, Waiting([2]))
         assert client.receive(WAIT_MS) == Waiting([2])
         first.close()
-        with closing(started_anew(context, endpoint)) as second:
-            client.send(
-                Status(0, [])
-            )  # lost, if the client does not know yet that the first one is gone
+        with closing(restarted(context, endpoint)) as second:
+            # lost, if the client does not know yet that the first server is gone
+            client.send(Status(0, []))
             arrived: list[Incoming] = []
 
             def reached() -> bool:
@@ -227,10 +226,10 @@ def test_nothing_is_lost_doubled_or_reordered_when_connections_break(
         return len(at_server) >= upto + 1 and len(at_client) >= upto
 
     def swallowed(last: int) -> bool:
-        way = tap.crossings[-1]
+        connection = tap.connections[-1]
         return (
-            encode_control(to_server[last]) in way.said
-            and encode_control(to_client[last]) in way.told
+            encode_control(to_server[last]) in connection.sent
+            and encode_control(to_client[last]) in connection.received
         )
 
     try:

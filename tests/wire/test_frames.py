@@ -80,7 +80,7 @@ def test_a_frame_without_a_sender_and_a_round_is_refused(parts: list[Any]) -> No
 @pytest.mark.parametrize(
     "frame", ["dd05f5e100", "df02faf080", "c605f5e100", "01dd05f5e100", "c905f5e10000"]
 )
-def test_a_frame_that_promises_much_takes_no_memory(frame: str) -> None:
+def test_a_frame_that_claims_a_large_size_takes_no_memory(frame: str) -> None:
     tracemalloc.start()
     try:
         with pytest.raises(ProtocolError):

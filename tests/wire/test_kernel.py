@@ -212,7 +212,7 @@ def welcome(hub: ZmqTransport, agent: int) -> None:
 
 @pytest.mark.parametrize("address", ["127.0.0.1", "[::1]"])
 @pytest.mark.parametrize("curve", [False, True], ids=["plain", "curve"])
-def test_both_ends_of_a_carriers_connection(
+def test_both_ends_of_a_transports_connection(
     context: WatchedContext, other_context: WatchedContext, curve: bool, address: str
 ) -> None:
     """Handshake as the specification has it, and every frame, in both kernels."""
@@ -276,7 +276,7 @@ def test_a_connection_that_was_cut_is_counted_with_the_one_that_followed(
     ):
         subscriber.connect(2, {1: publisher.endpoint})
         for number in (1, 2):
-            # ZeroMQ subscribes anew only when the subscriber looks for frames
+            # ZeroMQ subscribes again only when the subscriber looks for frames
             eventually(
                 lambda: subscriber.receive() is None and 2 in publisher.new_subscribers(),
                 "a subscription",

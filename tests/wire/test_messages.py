@@ -391,7 +391,7 @@ def test_what_msgpack_cannot_carry_is_a_wire_error(make: Any) -> None:
     [
         b"",
         b"\xc1",
-        b"\x93\x01\xa5Ready",  # a field short of what its head promises
+        b"\x93\x01\xa5Ready",  # a field fewer than its header claims
         b"\x93\x01\xa5Ready\x0a\x00",  # a byte after the end
         b"\x93\x01\xa5Rea\xff\xff\x0a",  # no UTF-8
         b"\x81\x91\x01\x01",  # a map with a list as a key

@@ -209,9 +209,8 @@ def test_what_goes_in_comes_out(
     payloads = [encode(vectors) for vectors in several]
     for vectors, payload in zip(several, payloads, strict=True):
         assert same(decode([payload], channels, dimension), [vectors])
-    if (
-        len({payload[0] for payload in payloads}) == 1
-    ):  # levels may be packed in one and coded in the other
+    # Forms may differ: levels may be packed in one payload and coded in another.
+    if len({payload[0] for payload in payloads}) == 1:
         assert same(decode(payloads, channels, dimension), several)
 
 

@@ -84,9 +84,8 @@ class Wire:
 
 @pytest.fixture
 def wire(context: WatchedContext, monkeypatch: pytest.MonkeyPatch) -> Iterator[Wire]:
-    monkeypatch.setattr(
-        transports, "POLL_MS", 1
-    )  # the proxy moves nothing while the subscriber waits
+    # The proxy moves nothing while the subscriber waits.
+    monkeypatch.setattr(transports, "POLL_MS", 1)
     with ExitStack() as stack:
         publisher = stack.enter_context(closing(ZmqTransport(context, "tcp://127.0.0.1:*")))
         subscriber = stack.enter_context(closing(ZmqTransport(context, "tcp://127.0.0.1:*")))

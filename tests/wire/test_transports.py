@@ -196,9 +196,8 @@ def test_leaving_is_no_arrival(
         agent.connect(hub.endpoint)
         agent.subscribe(NAME_PREFIX + (3).to_bytes(4, "big"))
         agent.unsubscribe(NAME_PREFIX + (3).to_bytes(4, "big"))
-        agent.subscribe(
-            NAME_PREFIX + (4).to_bytes(4, "big")
-        )  # on the same connection, so it comes last
+        # on the same connection, so it arrives last
+        agent.subscribe(NAME_PREFIX + (4).to_bytes(4, "big"))
         assert subscribers(hub, 2) == [3, 4]
         assert hub.new_subscribers() == []
 

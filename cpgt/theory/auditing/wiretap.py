@@ -1,7 +1,7 @@
 """Runs of a network in this process, and the frames that an eavesdropper records.
 
-The eavesdropper is one more receiver of every agent's carrier. Every agent sends each round twice,
-as it does after a lost connection: the repetition must reveal nothing new.
+The eavesdropper is one more receiver of every agent's transport. Every agent sends each round
+twice, as it does after a lost connection. The repetition must reveal nothing new.
 """
 
 from __future__ import annotations

@@ -93,7 +93,9 @@ def test_the_high_part_on_both_sides_of_every_threshold() -> None:
 
 
 def test_the_probabilities_are_exact_up_to_the_slack() -> None:
-    """Those of each H and of "63 or more" against exp in 60 digits; at most 65 passes of the latter."""
+    """The probabilities of each H and of "63 or more", compared with exp in 60 digits.
+
+    "63 or more" takes at most 65 passes."""
     with localcontext() as context:
         context.prec = 60
         above = [
