@@ -143,9 +143,12 @@ def test_a_frame_of_the_next_round_is_kept_and_counted_once() -> None:
     assert one.meter.received == {2: sum(other.meter.message)}
 
 
-def test_an_early_frame_is_used_in_its_round() -> None:
+@pytest.mark.parametrize("played", [0, 1])
+def test_an_early_frame_is_used_in_its_round(played: int) -> None:
     (plain, _), ((one, other), transports) = pair(), pair()
-    play(plain, 2)
+    play(plain, played + 2)
+    play([one, other], played)
+    before = one.meter.received[2]
     one.send()
     other.send()
     first = transports[1].receive()
@@ -160,7 +163,7 @@ def test_an_early_frame_is_used_in_its_round() -> None:
     one.send()
     one.collect(nothing_missing)
     assert one.core.values.tobytes() == plain[0].core.values.tobytes()
-    assert one.meter.received == {2: len(first) + len(second)}
+    assert one.meter.received == {2: before + len(first) + len(second)}
 
 
 def test_the_first_of_two_frames_of_a_round_counts() -> None:
