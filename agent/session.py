@@ -107,7 +107,13 @@ class Session:
                 return self._log_change(text)
             case Plan():
                 self.plan = message
-            case Grant():
+            case Grant(until):
+                # A coordinator must not make an agent spend more than its owner agreed to.
+                if self.plan and until > self.plan.rounds:
+                    raise PeerError(
+                        f"protocol: the coordinator granted {until} rounds; "
+                        f"the plan has {self.plan.rounds}"
+                    )
                 self.grant = message
             case messages.Stop(reason):
                 self.stop_reason = reason

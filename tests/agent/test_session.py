@@ -224,6 +224,14 @@ def test_a_message_that_only_agents_send_is_a_protocol_error() -> None:
         Run().receive(Hello(1, "tcp://127.0.0.1:1"))
 
 
+def test_a_grant_beyond_the_plan_is_a_protocol_error() -> None:
+    run = Run()
+    run.start(until=100)
+    with pytest.raises(PeerError, match="the coordinator granted 101 rounds; the plan has 100"):
+        run.receive(Grant(101, False))
+    assert run.session.grant == Grant(100, False)
+
+
 def test_a_refusal_ends_the_agent() -> None:
     with pytest.raises(InputError, match="refused by the coordinator: agent 1 is here already"):
         Run().receive(Refused("agent 1 is here already"))
