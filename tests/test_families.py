@@ -45,6 +45,11 @@ def test_the_page_has_a_row(family: str, kind: str) -> None:
     assert f"\n| `{kind}` |" in PAGE.read_text(), "docs/network-file.md: run `make docs`"
 
 
+def test_every_key_and_option_has_a_meaning() -> None:
+    missing = [row for row in PAGE.read_text().splitlines() if row.endswith("|  |")]
+    assert not missing, 'a text in the type hint is missing: Annotated[int, "Rows of A."]'
+
+
 def test_the_page_is_up_to_date() -> None:
     assert PAGE.read_text() == page(), "docs/network-file.md is out of date: run `make docs`"
 

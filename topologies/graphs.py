@@ -15,6 +15,8 @@ from cpgt.topologies.topology import Graph, TopologyError
 Agents: TypeAlias = Annotated[int, Bounds(ge=1), "Number of agents."]
 Rows: TypeAlias = Annotated[Count | None, "Number of rows. [as square as possible]"]
 Degree: TypeAlias = Annotated[int, Bounds(ge=0), "Neighbours of each agent."]
+Probability: TypeAlias = Annotated[Fraction, "Of each edge."]
+Rewiring: TypeAlias = Annotated[Fraction, "Part of the edges that end elsewhere."]
 Seed: TypeAlias = Annotated[int, "The same seed gives the same graph."]
 
 PAPER_EDGES = ((1, 2), (1, 4), (1, 6), (2, 3), (2, 5), (3, 4), (4, 5), (5, 6))
@@ -25,7 +27,7 @@ def _from_zero(agents: int, pairs: Iterable[tuple[int, int]]) -> Graph:
     return Graph(agents, tuple((i + 1, j + 1) for i, j in pairs if i != j))
 
 
-def paper(agents: int = 6) -> Graph:
+def paper(agents: Annotated[int, "Always 6."] = 6) -> Graph:
     """The six agents of the paper's figure."""
     if agents != 6:
         raise TopologyError(f"the paper's graph has 6 agents, not {agents}")
@@ -93,13 +95,13 @@ def random_regular(agents: Agents, degree: Degree = 3, seed: Seed = 0) -> Graph:
     return _random("random_regular_graph", degree, agents, seed=seed)
 
 
-def erdos_renyi(agents: Agents, probability: Fraction = 0.5, seed: Seed = 0) -> Graph:
+def erdos_renyi(agents: Agents, probability: Probability = 0.5, seed: Seed = 0) -> Graph:
     """Each pair is joined with `probability`, independently."""
     return _random("gnp_random_graph", agents, probability, seed=seed)
 
 
 def small_world(
-    agents: Agents, degree: Degree = 4, rewiring: Fraction = 0.1, seed: Seed = 0
+    agents: Agents, degree: Degree = 4, rewiring: Rewiring = 0.1, seed: Seed = 0
 ) -> Graph:
     """A ring of the `degree` nearest, with each edge moved with probability `rewiring`."""
     return _random("connected_watts_strogatz_graph", agents, degree, rewiring, seed=seed)

@@ -180,3 +180,12 @@ class UnbiasedQuantizer(Compressor):
         levels += np.copysign(dither, v)
         # rounding of the scale may lift the largest level above s
         return Quantized(self.bits, scale, np.trunc(levels).clip(-steps, steps))
+
+
+QUANTIZERS: dict[str, type[Compressor]] = {
+    "sign": Sign,
+    "natural": Natural,
+    "quantize": Quantizer,
+    "top-k-quantize": TopKQuantizer,
+    "quantize-unbiased": UnbiasedQuantizer,
+}

@@ -1,4 +1,4 @@
-"""The compressors by name."""
+"""The compressors by name: the tables of the modules that define them, and the identity."""
 
 from __future__ import annotations
 
@@ -6,14 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from cpgt.agent.compressors import Compressor
-from cpgt.agent.compressors.quantizers import (
-    Natural,
-    Quantizer,
-    Sign,
-    TopKQuantizer,
-    UnbiasedQuantizer,
-)
-from cpgt.agent.compressors.sparsifiers import RandomK, TopK
+from cpgt.agent.compressors.quantizers import QUANTIZERS
+from cpgt.agent.compressors.sparsifiers import SPARSIFIERS
 from cpgt.wire.arrays import Floats
 from cpgt.wire.vectors import Dense
 
@@ -29,13 +23,4 @@ class Identity(Compressor):
         return Dense(v)
 
 
-COMPRESSORS: dict[str, type[Any]] = {
-    "identity": Identity,
-    "top-k": TopK,
-    "random-k": RandomK,
-    "sign": Sign,
-    "natural": Natural,
-    "quantize": Quantizer,
-    "top-k-quantize": TopKQuantizer,
-    "quantize-unbiased": UnbiasedQuantizer,
-}
+COMPRESSORS: dict[str, type[Any]] = {"identity": Identity, **SPARSIFIERS, **QUANTIZERS}

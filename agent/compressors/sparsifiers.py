@@ -107,3 +107,6 @@ class RandomK(Sparsifier):
         seeds = (dither[..., :1] * 2.0**32).astype(np.uint32)
         drawn = [sample(seed, self.k, v.shape[-1]) for seed in seeds.ravel().tolist()]
         return self._keep(v, np.stack(drawn).reshape(*v.shape[:-1], self.k), seeds)
+
+
+SPARSIFIERS: dict[str, type[Sparsifier]] = {"top-k": TopK, "random-k": RandomK}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import inspect
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -34,7 +34,7 @@ class Idle:
         return 0.0
 
 
-def idle(data: Data, dimension: Count) -> Idle:  # noqa: ARG001
+def idle(data: Data, dimension: Annotated[Count, "d."]) -> Idle:  # noqa: ARG001
     """0, from no data: for measurements of traffic alone."""
     return Idle(dimension)
 

@@ -109,7 +109,7 @@ def ridge(data: Data, l2: Weight, scale: Scale = 1.0) -> Ridge:
 def huber(
     data: Data,
     threshold: Annotated[Positive, "Where h becomes linear."] = 1.0,
-    l2: NonNegative = 0.0,
+    l2: Annotated[NonNegative, "Weight of |x|^2 / 2, for each agent."] = 0.0,
     scale: Scale = 1.0,
 ) -> Huber:
     """scale sum_r h(a_r x - b_r) + l2 / 2 |x|^2, from A and b; h(t) is t^2 / 2, then linear."""

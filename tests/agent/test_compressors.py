@@ -12,13 +12,14 @@ from hypothesis.extra.numpy import arrays
 import cpgt
 from cpgt.agent.compressors import Compressor
 from cpgt.agent.compressors.quantizers import Natural, Quantizer, Sign, TopKQuantizer
-from cpgt.agent.compressors.registry import Identity
+from cpgt.agent.compressors.registry import COMPRESSORS, Identity
 from cpgt.agent.compressors.sparsifiers import RandomK, TopK
 from cpgt.agent.errors import InputError
 from cpgt.agent.objectives.regression import LeastSquares
 from cpgt.wire.payloads import decode, encode
 from tests.agent.problems import COMPRESSIONS, Array, make_network
 from tests.reference import cpgt as reference
+from tests.reference import kinds
 
 # no deadline: the machine may be busy. derandomized: the same examples everywhere.
 repeatable = settings(deadline=None, derandomize=True, max_examples=200)
@@ -61,6 +62,12 @@ EVERY: list[Compressor] = [
     Quantizer(8, bucket=5),
     TopKQuantizer(1, 2),
     TopKQuantizer(3, 8),
+]
+# a new kind is tested with the options of its example
+EVERY += [
+    COMPRESSORS[kind](**options)
+    for kind, (options, _) in kinds.COMPRESSORS.items()
+    if kind != "quantize-unbiased" and COMPRESSORS[kind] not in map(type, EVERY)
 ]
 
 

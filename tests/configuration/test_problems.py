@@ -15,6 +15,7 @@ from sklearn.linear_model import Ridge as SklearnRidge
 import cpgt
 from cpgt.agent.objectives import smoothness_of
 from cpgt.agent.objectives.loading import load_data
+from cpgt.agent.objectives.registry import OBJECTIVES
 from cpgt.commands.main import main
 from cpgt.configuration.data import build_objectives, make_data
 from cpgt.configuration.synthetic import FITTING, GENERATORS
@@ -136,6 +137,7 @@ def test_heterogeneous_parties_see_other_classes() -> None:
 def test_every_objective_with_data_has_a_generator() -> None:
     made = {kind for kinds in FITTING.values() for kind in kinds}
     assert made == set(GENERATORS)
+    assert set(FITTING) == set(OBJECTIVES) - {"idle"}, "FITTING names the data of each objective"
 
 
 # --- networks and files ---------------------------------------------------------------------------
