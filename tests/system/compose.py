@@ -41,9 +41,9 @@ def fresh_clone(folder: Path) -> Path:
     command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     names = subprocess.check_output(command, cwd=REPOSITORY, text=True)
     for name in filter(None, names.split("\0")):
-        if (REPOSITORY / name).is_file():
+        if (REPOSITORY / name).is_file() or (REPOSITORY / name).is_symlink():
             (clone / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(REPOSITORY / name, clone / name)
+            shutil.copy2(REPOSITORY / name, clone / name, follow_symlinks=False)
     if wheels := os.environ.get("CPGT_WHEELHOUSE"):
         shutil.copytree(wheels, clone / "wheelhouse")
     return clone
