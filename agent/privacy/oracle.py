@@ -3,7 +3,7 @@
 The oracle has the interface of an objective, so every algorithm is private with it. It is the only
 code that reads records. For record r at the point x of question t:
 
-    v_r = rint(clip(grad loss_r(x)) scale / g)     whole numbers, |v_r| <= BOUND: privacy/clipping.py
+    v_r = rint(clip(grad loss_r(x)) scale / g)     whole, |v_r| <= BOUND: privacy/clipping.py
     G   = sum_r v_r + Z                            Z = rint(N(0, sigma^2)): privacy/gaussian.py
     answer = g G + grad regulariser(x)
 
@@ -40,10 +40,10 @@ from typing import Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from cpgt.agent.errors import AgentError, FolderError
+from cpgt.agent.errors import AgentError, FolderError, InputError
 from cpgt.agent.objectives import RecordObjective
 from cpgt.agent.privacy.clipping import BOUND, clipped_sum, lattice_step
-from cpgt.agent.privacy.gaussian import rounded_gaussian
+from cpgt.agent.privacy.gaussian import MAX_SIGMA, rounded_gaussian
 from cpgt.agent.privacy.gdp import mu_of
 from cpgt.agent.privacy.randomness import Randomness
 from cpgt.wire.arrays import Floats
@@ -70,6 +70,13 @@ class GradientTerms:
     clip: float
     questions: int
 
+    def __post_init__(self) -> None:
+        if not self.sigma <= MAX_SIGMA:
+            raise InputError(
+                f"privacy: epsilon = {self.epsilon:g} and delta = {self.delta:g} are too small for "
+                f"{self.questions} gradients; allow more, or run fewer rounds"
+            )
+
     @cached_property
     def mu(self) -> float:
         return mu_of(self.epsilon, self.delta)
@@ -82,8 +89,9 @@ class GradientTerms:
     @cached_property
     def sigma(self) -> float:
         """In lattice steps; rounded up."""
-        exact = self.sensitivity * math.sqrt(self.questions) / self.mu
-        return exact * (1 + 2.0**-50)
+        if self.mu == 0:
+            return math.inf
+        return self.sensitivity * math.sqrt(self.questions) / self.mu * (1 + 2.0**-40)
 
 
 class AnswerLog:
