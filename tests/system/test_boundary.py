@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import typing
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,7 @@ import zmq
 
 from cpgt import load_network
 from cpgt.agent.algorithms import X
-from cpgt.agent.privacy.randomness import Randomness
+from cpgt.agent.privacy.randomness import SECRET_BYTES, Randomness
 from cpgt.configuration.data import make_data
 from cpgt.wire.control import ControlServer
 from cpgt.wire.frames import build_frame, parse_frame
@@ -142,6 +143,8 @@ class Network:
             )
             for agent in AGENTS
         }  # fmt: skip
+        for agent in AGENTS:
+            until(lambda own=folder / str(agent): _copy_secret(own), 30, "a secret")
 
     def _listening(self) -> int:
         assert self.coordinator.stderr
@@ -181,6 +184,13 @@ class Network:
     def close(self) -> None:
         for tap in (*self.data.values(), *self.control.values()):
             tap.close()
+
+
+def _copy_secret(folder: Path) -> bool:
+    """An agent deletes its secret when the run is over."""
+    with suppress(FileNotFoundError):
+        (folder / "copy").write_bytes((folder / "secret").read_bytes())
+    return (folder / "copy").exists() and (folder / "copy").stat().st_size == SECRET_BYTES
 
 
 def write_problem(folder: Path, compressor: str) -> None:
@@ -302,7 +312,7 @@ def check_nothing_private(tapped: Tapped, messages: dict[int, list[np.ndarray[An
     windows = {stream[at : at + 8] for stream in tapped.streams for at in range(len(stream) - 7)}
     for agent in AGENTS:
         folder = tapped.folder / str(agent)
-        secret = (folder / "secret").read_bytes()
+        secret = (folder / "copy").read_bytes()
         assert not windows & {secret[at : at + 8] for at in range(len(secret) - 7)}
         smoothness = json.loads((folder / "privacy.json").read_text())["smoothness"]
         with np.load(folder / "trace.npz") as trace, np.load(folder / "data.npz") as data:
