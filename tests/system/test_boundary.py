@@ -202,7 +202,7 @@ def write_problem(folder: Path, compressor: str) -> None:
         f"rounds = {ROUNDS}\nwindow = 20\nstart = 'uniform'\n"
         "[graph]\nkind = 'path'\nagents = 3\n[algorithm]\nalpha = 0.1\ngamma = 0.1\n"
         f"[compressor]\n{compressor}\n[noise]\ns_x = 1.0\ns_y = 1.0\nq = 0.99\n"
-        "[privacy]\ndelta = 1.0\nepsilon = 100.0\nmagnitude = 1e3\n"
+        "[privacy]\nsensitivity = 1.0\nepsilon = 100.0\nmagnitude = 1e3\n"
         "[objective]\nkind = 'least-squares'\nscale = 0.03\n"
     )
 
@@ -397,7 +397,7 @@ def test_an_error_in_data_is_shown_to_its_owner_only(
     cpgt: Commands, tmp_path: Path, objective: dict[str, Any], data: dict[str, Any], words: str
 ) -> None:
     np.savez(tmp_path / "data.npz", allow_pickle=False, **data)
-    budget = ("--delta", "1", "--magnitude", "1")
+    budget = ("--sensitivity", "1", "--magnitude", "1")
     failed, errors, code = receive_failure(
         cpgt, objective, "--data", tmp_path / "data.npz", *budget
     )
