@@ -131,7 +131,7 @@ def _participants(
 
 
 def _accounts(network: Network, parts: Sequence[Part]) -> list[Spending | None]:
-    claims = Claims.of(network.privacy.model_dump())
+    claims = Claims.of(network.claims)
     return [open_account(claims, part.algorithm, part.objective) for part in parts]
 
 
