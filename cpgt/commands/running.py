@@ -128,10 +128,12 @@ def coordinator(
               help="Seconds to wait for the coordinator's first message.")  # fmt: skip
 @click.option("--epsilon", type=options.POSITIVE,
               help="Privacy budget: stop before it is exceeded. Needs --network.")  # fmt: skip
+@click.option("--delta", type=options.PROBABILITY,
+              help="Failure probability of the promise, in (0, 1).")  # fmt: skip
+@click.option("--adjacency", type=click.Choice(["record", "add-remove", "function"]),
+              help="What adjacent problems differ in. [the network's]")  # fmt: skip
 @click.option("--sensitivity", type=options.POSITIVE,
               help="Largest difference between the gradients of adjacent problems.")  # fmt: skip
-@click.option("--adjacency", type=click.Choice(["function", "record"]),
-              help="What adjacent problems differ in. [function]")  # fmt: skip
 @click.option("--smoothness", type=options.NOT_NEGATIVE,
               help="L of your objective. It counts as public.")  # fmt: skip
 @click.option("--magnitude", type=options.POSITIVE,
