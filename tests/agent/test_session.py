@@ -24,7 +24,7 @@ from cpgt.agent.lifecycle import Phase
 from cpgt.agent.objectives import Objective
 from cpgt.agent.objectives.regression import LeastSquares
 from cpgt.agent.participant import Participant
-from cpgt.agent.privacy.budget import Claims, open_account
+from cpgt.agent.privacy.budget import Claims, Spending, open_account
 from cpgt.agent.privacy.noise import LaplaceNoise
 from cpgt.agent.privacy.randomness import Randomness, seeded_secret
 from cpgt.agent.session import Instruction, Log, Prepare, RecordSpent, Send, Session, failure
@@ -288,7 +288,7 @@ def test_epsilon_counts_a_round_that_was_sent_and_not_completed() -> None:
     assert expected
     rounds = expected.spend_until(WINDOW + 1)
     assert run.session.leaving() == [RecordSpent(WINDOW, rounds[WINDOW:])]
-    assert run.session.spending
+    assert isinstance(run.session.spending, Spending)
     assert run.session.spending.spent == rounds[-1]
     assert run.session.leaving() == [RecordSpent(WINDOW + 1, [])], "counted once"
 
