@@ -158,7 +158,8 @@ class _Shell:
         settings, parameters = self.settings, plan.parameters
         options = dict(parameters.get("objective", {}))
         objective = build_objective(options.pop("kind", ""), options, self.data)
-        algorithm = build_algorithm(parameters)
+        claims = settings.claims.overriding(Claims.of(parameters.get("privacy", {})))
+        algorithm = build_algorithm(parameters, claims.magnitude)
         algorithm.check(objective.dimension)
         if 0.0 in algorithm.noise.scales:
             self.notify("NOT PRIVATE: some messages carry no noise (noise.s_x or noise.s_y is 0)")
@@ -169,7 +170,6 @@ class _Shell:
             settings.agent, plan.weights, algorithm, objective, x, settings.randomness,
             self.transport, self.trace,
         )  # fmt: skip
-        claims = settings.claims.overriding(Claims.of(parameters.get("privacy", {})))
         spending = open_account(claims, algorithm, objective)
         if spending and settings.folder:
             self.privacy_log = PrivacyLog(settings.folder, spending)

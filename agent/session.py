@@ -89,7 +89,6 @@ class Session:
         self, participant: Participant, spending: Spending | None, kernel_counts: KernelCounts
     ) -> None:
         self.participant, self.spending = participant, spending
-        self._bounded = spending if spending and spending.magnitude is not None else None
         self._kernel_counts = kernel_counts
 
     # --- events -----------------------------------------------------------------------------------
@@ -156,8 +155,6 @@ class Session:
         """Call it before each message to the neighbours is sent."""
         assert self.participant
         self._round_began = now
-        if self._bounded:
-            self._bounded.check_magnitude(self.participant.core.values)
         return self._log_waiting({}, now) if self._notices.text else []
 
     def no_frame(self, now: float) -> list[Instruction]:

@@ -148,9 +148,6 @@ def _play(
     for k in range(rounds):
         if k == last:
             return
-        for participant, account in zip(participants, accounts, strict=True):
-            if account:
-                account.check_magnitude(participant.core.values)
         play_round(participants)
         if (k + 1) % network.window:
             continue
