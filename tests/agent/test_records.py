@@ -43,7 +43,7 @@ def total(kind: str, A: Floats, b: Floats) -> tuple[list[int], int]:
 
 
 def test_sums_over_features_are_in_their_order() -> None:
-    """As in a loop over Python's floats, to the last bit: no products of matrices, no fused ones."""
+    """As in a loop over floats of Python, to the last bit: no matrix products, no fused ones."""
     rng = np.random.default_rng(3)
     columns, point = rng.standard_normal((30, 200)), rng.standard_normal((2, 30))
     scores, lengths = linear_scores(point, columns), column_lengths(columns)
