@@ -42,7 +42,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from cpgt.agent.errors import DataError
+from cpgt.agent.errors import LedgerError
 from cpgt.agent.privacy.secret import private_file
 
 LOCK_SECONDS = 10.0  # a writer holds byte 0 for milliseconds
@@ -50,12 +50,6 @@ LOCK_POLL_SECONDS = 0.01
 NOTHING_BEFORE = "0" * 64
 ID_CHARACTERS = 16
 _HEAD = re.compile(r"cpgt-ledger ([0-9a-f]{16}) (\d{1,18}) ([0-9a-f]{64})")
-
-
-class LedgerError(DataError):
-    """The ledger cannot be used. The message names paths and runs, so only the owner reads it."""
-
-    what = "ledger"
 
 
 class Line(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
