@@ -21,7 +21,7 @@ def show_audit(audit: Audit, console: Console) -> None:
         ("claimed by the paper", audit.claimed.paper, "Theorem 2's value, for comparison"),
         ("exact loss of the pair", audit.exact, "on the worst x^a, y^a (quadratic f)"),
         ("largest loss seen", audit.largest_seen, "in the runs (uncompressed)"),
-        ("audited lower bound", audit.bound.epsilon, certain),
+        ("audited lower bound", audit.bound.value, certain),
     ]
     cells = ((name, format_number(value, ".5g"), meaning) for name, value, meaning in rows)
     heading = f"agent {audit.agent}, {audit.rounds} rounds"
