@@ -142,6 +142,18 @@ class Spending:
             f"(epsilon: {spent}{self.budget:g})"
         )
 
+    def describe(self) -> dict[str, Any]:
+        """For the owner's files."""
+        spent = self.spent._asdict().items()
+        return {
+            "rounds": self.rounds,
+            "epsilon": {name: value if math.isfinite(value) else None for name, value in spent},
+            "budget": self.budget,
+            "magnitude": self.magnitude,
+            "smoothness_is": "claimed" if self.public else "computed from private data",
+            **asdict(self.terms),
+        }
+
     def check_magnitude(self, values: Floats) -> None:
         """Before a round is sent: raise if x or y exceeds what the account was computed for."""
         # No coordinate exceeds the norm, and the norm takes one call: nearly every round ends here.
