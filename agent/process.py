@@ -20,6 +20,7 @@ from cpgt.agent.privacy.budget import Claims
 from cpgt.agent.privacy.mechanisms import make_private
 from cpgt.agent.privacy.oracle import AnswerLog
 from cpgt.agent.privacy.privacy_log import PrivacyLog
+from cpgt.agent.privacy.secret import ANSWERS, forget_secret
 from cpgt.agent.session import Instruction, Log, Prepare, RecordSpent, Send, Session, failure
 from cpgt.agent.settings import AgentSettings
 from cpgt.agent.trace import Trace
@@ -55,6 +56,8 @@ def run_agent(
             shell.close()
             transport.close()
             control.close()
+            if settings.folder:
+                forget_secret(settings.folder)
 
 
 class _Stopped(Exception):  # noqa: N818  # not an error
@@ -169,7 +172,7 @@ class _Shell:
         if claims.mechanism in (None, "state") and 0.0 in algorithm.noise.scales:
             self.notify("NOT PRIVATE: some messages carry no noise (noise.s_x or noise.s_y is 0)")
         if settings.folder and claims.mechanism == "gradient":
-            self.answers = AnswerLog(settings.folder / "answers")
+            self.answers = AnswerLog(settings.folder / ANSWERS)
         private = make_private(
             claims, algorithm, objective, plan.rounds, settings.randomness, self.answers
         )

@@ -57,7 +57,7 @@ class Claims:
     """Claims about the problem, and the budget `epsilon`. None means not claimed."""
 
     epsilon: float | None = None
-    delta: float | None = None
+    sensitivity: float | None = None
     adjacency: Adjacency | None = None
     smoothness: float | None = None
     magnitude: float | None = None
@@ -167,7 +167,7 @@ class Spending:
 
 
 def open_account(claims: Claims, algorithm: AnyAlgorithm, objective: Objective) -> Spending | None:
-    """The account, or None where delta, noise or L is missing. With a budget that is an error."""
+    """The account, or None where an input of it is missing. With a budget that is an error."""
     try:
         return _open(claims, algorithm, objective)
     except _Missing as error:
@@ -186,8 +186,8 @@ def _open(claims: Claims, algorithm: AnyAlgorithm, objective: Objective) -> Spen
         raise _Missing("an algorithm whose account is known: 'cpgt' or 'diadsp'")
     if min(noise.scales) == 0:
         raise _Missing("noise: noise.s_x or noise.s_y is 0, so epsilon is infinite")
-    if claims.delta is None:
-        raise _Missing("delta: by how much the gradients of adjacent problems may differ")
+    if claims.sensitivity is None:
+        raise _Missing("sensitivity: by how much the gradients of adjacent problems may differ")
     if claims.magnitude is None and claims.epsilon is not None:
         raise _Missing("a bound on |x| and |y|, for rounding: privacy.magnitude or --magnitude")
     smoothness = _smoothness(claims, objective)
@@ -204,12 +204,12 @@ def _open(claims: Claims, algorithm: AnyAlgorithm, objective: Objective) -> Spen
 
 def make_terms(claims: Claims, algorithm: AnyAlgorithm, smoothness: float, dimension: int) -> Terms:
     """The terms of an account from these claims, for an agent with this L."""
-    if claims.delta is None:
-        raise InputError("privacy: delta is missing")
+    if claims.sensitivity is None:
+        raise InputError("privacy: sensitivity is missing")
     alpha, adjacency = algorithm.alpha, claims.adjacency or "function"
     rounding, noiseless = claims.rounding_difference(alpha), (0.0, 0.0, 1.0)
     terms = Terms(
-        alpha, smoothness, claims.delta, *noiseless, dimension, adjacency, rounding=rounding
+        alpha, smoothness, claims.sensitivity, *noiseless, dimension, adjacency, rounding=rounding
     )
     return with_noise(terms, algorithm.noise)
 

@@ -10,14 +10,14 @@ import click
 
 from cpgt.commands import options
 
-_delta = click.option(
-    "--delta", type=options.POSITIVE,
+_sensitivity = click.option(
+    "--sensitivity", type=options.POSITIVE,
     help="Largest difference, in the 2-norm, between gradients of adjacent problems. "
     "[the file's, or 1]",
 )  # fmt: skip
 _adjacency = click.option(
     "--adjacency", type=click.Choice(["function", "record"]),
-    help="Gradients differ by a constant, or arbitrarily up to delta as for one record. "
+    help="Gradients differ by a constant, or arbitrarily up to the sensitivity as for one record. "
     "[the file's, or function]",
 )  # fmt: skip
 _smoothness = click.option(
@@ -30,7 +30,7 @@ _smoothness = click.option(
 @click.argument("network")
 @click.option("--epsilon", type=options.POSITIVE,
               help="Choose the noise of least error that spends exactly this.")  # fmt: skip
-@_delta
+@_sensitivity
 @_adjacency
 @_smoothness
 @options.rounds
@@ -76,7 +76,7 @@ def plan(
 
 @click.command()
 @click.argument("network")
-@_delta
+@_sensitivity
 @_adjacency
 @_smoothness
 @click.option("--agent", "target", type=click.IntRange(min=1),

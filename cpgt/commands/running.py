@@ -128,7 +128,7 @@ def coordinator(
               help="Seconds to wait for the coordinator's first message.")  # fmt: skip
 @click.option("--epsilon", type=options.POSITIVE,
               help="Privacy budget: stop before it is exceeded. Needs --network.")  # fmt: skip
-@click.option("--delta", type=options.POSITIVE,
+@click.option("--sensitivity", type=options.POSITIVE,
               help="Largest difference between the gradients of adjacent problems.")  # fmt: skip
 @click.option("--adjacency", type=click.Choice(["function", "record"]),
               help="What adjacent problems differ in. [function]")  # fmt: skip

@@ -84,7 +84,7 @@ class PrivacySection(Section):
     epsilon: Annotated[Positive | None, "Privacy budget: agents stop before they spend more."] = (
         None
     )
-    delta: Annotated[
+    sensitivity: Annotated[
         Positive | None, "Largest difference between the gradients of adjacent problems."
     ] = None
     adjacency: Annotated[
@@ -99,9 +99,9 @@ class PrivacySection(Section):
 
     @model_validator(mode="after")
     def _measured(self) -> PrivacySection:
-        if self.epsilon is not None and self.delta is None:
+        if self.epsilon is not None and self.sensitivity is None:
             raise ValueError(
-                "delta is missing: by how much the gradients of adjacent problems may differ"
+                "sensitivity is missing: by how much the gradients of adjacent problems may differ"
             )
         if self.epsilon is not None and self.magnitude is None:
             raise ValueError(

@@ -22,7 +22,7 @@ def owners_claims(network: Network, agent: int, given: Claims) -> Claims:
     budgets = [claims.epsilon for claims in (given, read) if claims.epsilon is not None]
     chosen = {name: value for name, value in asdict(given).items() if value is not None}
     claims = replace(read, **{**chosen, "epsilon": min(budgets, default=None)})
-    for name in ("delta", "magnitude"):
+    for name in ("sensitivity", "magnitude"):
         if claims.epsilon is not None and getattr(claims, name) is None:
             raise NetworkError(f"--epsilon: needs --{name}, or privacy.{name} in the network file")
     return claims

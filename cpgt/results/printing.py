@@ -153,5 +153,6 @@ def _measured_in(claims: Mapping[str, Any], budget: float | None) -> str:
     rounding = (
         f"|x|, |y| <= {claims['magnitude']:g}" if "magnitude" in claims else "rounding not counted"
     )
-    adjacency, delta = claims.get("adjacency", "function"), claims.get("delta", "of the owner")
-    return f"{adjacency} adjacency, delta {delta}, {rounding}"
+    adjacency = claims.get("adjacency", "function")
+    sensitivity = claims.get("sensitivity", "of the owner")
+    return f"{adjacency} adjacency, sensitivity {sensitivity}, {rounding}"
