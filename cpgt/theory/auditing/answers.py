@@ -1,110 +1,125 @@
-"""An attack on the answers of the gradient oracle, by the strongest adversary of its theorem.
+"""Attacks on the answers of the gradient oracle, by the strongest adversary of its theorem.
 
 The adversary knows all records but one, both candidates for that one, and all parameters. It
-chooses every question and sees every answer itself, which neighbours see only through messages. It
-also restarts the agent and asks once more. What it gets:
+chooses every question and sees every answer itself, which neighbours see only through messages.
+It can kill the agent's process at any moment. What it asks of one agent, and what it gets:
 
-| phase     | questions                         | an honest agent                              |
-|-----------|-----------------------------------|----------------------------------------------|
-| first     | the T that are paid for           | answers                                      |
-| beyond    | T more                            | repeats its last answer                      |
-| again     | the first T, after a restart      | repeats its answers                          |
-| elsewhere | T others, after another restart   | refuses, and ends                            |
-| next run  | the first T, of a new run         | refuses: the ledger has nothing left         |
+| attack  | questions                                 | an honest agent                        |
+|---------|-------------------------------------------|----------------------------------------|
+| answers | the T that are paid for                   | answers                                |
+|         | T more                                    | repeats its last answer                |
+|         | the first T, after a restart              | repeats its answers                    |
+|         | T at other points, after another restart  | refuses, and ends                      |
+| runs    | T, then a crash; the same in another run  | refuses: its ledger has nothing left   |
 
-An answer is S + Z with S = sum_r v_r, in lattice steps. With D = S(second) - S(first), the best
-test of Gaussian noise is large values of sum <answer - S(first), D> / sigma^2. A refusal counts
-as an answer that says nothing, and the number of refusals is a statistic as well. If one Z is used
-for two questions, the difference of the answers has no noise: `repeats` looks for that.
+An answer is S + Z, with S = sum_r v_r, in lattice steps. With D = S(second) - S(first), the best
+test for Gaussian noise is whether sum <answer - S(first), D> / sigma^2 is large. A refusal adds
+nothing to it; the number of refusals is a statistic of its own. If one Z is used for two questions,
+the difference of their answers has no noise: `repeats` looks for that.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from itertools import chain, combinations
-from typing import NamedTuple, Protocol, TypeAlias
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
 from cpgt.agent.errors import AgentError
-from cpgt.agent.objectives import Objective, RecordObjective
+from cpgt.agent.objectives import Objective
 from cpgt.agent.privacy.clipping import lattice_step
 from cpgt.agent.privacy.oracle import AnswerLog, GradientOracle, GradientTerms
 from cpgt.agent.privacy.randomness import Randomness, seeded_secret
-from cpgt.theory.auditing.bound import Statistic
 from cpgt.theory.auditing.records import RecordPair, two_points
 from cpgt.wire.arrays import Floats
 
 TINY = 1e-300
-FIRST, BEYOND, AGAIN, ELSEWHERE, NEXT_RUN = PHASES = (
-    "first", "beyond", "again", "elsewhere", "next run",
-)  # fmt: skip
 
 
-class Owner(Protocol):
-    """An agent with its data, across restarts and runs."""
+class Attack(Protocol):
+    name: str
+    adversary: str  # what it sees, and what it chooses
 
-    def start_run(self) -> Objective:
-        """Start a new run: the oracle that answers. Raises AgentError if nothing is left."""
-
-    def restart(self) -> Objective:
-        """The oracle after the agent's process was killed and started again in the same run."""
-
-
-OwnerMaker: TypeAlias = Callable[[RecordObjective, GradientTerms, int], Owner]
+    def observe(self, second: bool, seed: int) -> dict[str, float]:
+        """Statistics of one agent, which has the first or the second of two adjacent problems."""
 
 
 class Question(NamedTuple):
     x: Floats
-    first: Floats  # the sum of the first data set
-    apart: Floats  # what the second one adds
+    first: Floats  # S(first)
+    apart: Floats  # D
 
 
-class AnswerAttack:
-    """All that an adversary prepares before it meets an agent."""
+class _Asking:
+    """Asks an oracle, and scores what it answers."""
 
     def __init__(self, pair: RecordPair, terms: GradientTerms) -> None:
-        self._terms, self._objective = terms, pair.first
+        self._pair, self._terms = pair, terms
         self._step = lattice_step(terms.clip, pair.first.scale, pair.first.dimension)
-        one, other = (Question(x, *pair.sums(x)) for x in two_points(pair))
-        self._questions = [(one, other)[t % 2] for t in range(terms.questions)]
-        self._elsewhere = [(other, one)[t % 2] for t in range(terms.questions)]
+        points = [Question(x, *pair.sums(x)) for x in two_points(pair)]
+        self._usual = [points[t % 2] for t in range(terms.questions)]
+        self._others = [points[1 - t % 2] for t in range(terms.questions)]
 
-    def observe(self, owner: Owner) -> dict[str, float]:
-        """The statistics of one agent."""
-        first = owner.start_run()
-        heard = {
-            FIRST: self._ask(lambda: first, self._questions),
-            BEYOND: self._ask(lambda: first, self._questions),
-            AGAIN: self._ask(owner.restart, self._questions),
-            ELSEWHERE: self._ask(owner.restart, self._elsewhere),
-            NEXT_RUN: self._ask(owner.start_run, self._questions),
-        }
-        asked = {phase: self._questions for phase in PHASES} | {ELSEWHERE: self._elsewhere}
-        scores = {phase: self._score(asked[phase], heard[phase]) for phase in PHASES}
+    def _oracle(self, second: bool, secret: bytes, answers: AnswerLog) -> Objective:
+        objective = self._pair.second if second else self._pair.first
+        return GradientOracle(objective, self._terms, Randomness(secret), answers)
+
+    def _ask(self, start: Callable[[], Objective], questions: Sequence[Question]) -> Floats:
+        """The answers minus S(first), (T, d); NaN from the first refusal on."""
+        heard = np.full((len(questions), self._pair.first.dimension), np.nan)
+        with suppress(AgentError):
+            oracle = start()
+            for left, (x, first, _) in zip(heard, questions, strict=True):
+                noised = oracle.gradient(x) - self._pair.first.regulariser_gradient(x)
+                left[:] = np.rint(noised / self._step) - first
+        return heard
+
+    def _score(self, heard: Floats, questions: Sequence[Question]) -> float:
+        apart = np.stack([question.apart for question in questions])
+        return float(np.nansum(heard * apart)) / self._terms.sigma**2
+
+
+class AnswerAttack(_Asking):
+    name: ClassVar[str] = "answers"
+    adversary: ClassVar[str] = (
+        "chooses every question, sees every answer, asks beyond the last, restarts the agent, "
+        "asks again and elsewhere"
+    )
+
+    def __init__(self, pair: RecordPair, terms: GradientTerms) -> None:
+        super().__init__(pair, terms)
+        self._apart = np.stack([question.apart for question in (*self._usual, *self._others)])
+        one, other = np.triu_indices(len(self._apart), 1)
+        different = (self._apart[one] != self._apart[other]).any(axis=1)
+        self._different = one[different], other[different]
+
+    def observe(self, second: bool, seed: int) -> dict[str, float]:
+        secret, answers = seeded_secret(seed, 1), AnswerLog()
+        first = self._oracle(second, secret, answers)
+
+        def restart() -> Objective:
+            return self._oracle(second, secret, answers)
+
+        paid, beyond = (self._ask(lambda: first, self._usual) for _ in range(2))
+        again, elsewhere = self._ask(restart, self._usual), self._ask(restart, self._others)
+        score = self._score(paid, self._usual)
         return {
-            "answers": scores[FIRST],
-            **{f"answers, {phase}": scores[FIRST] + scores[phase] for phase in PHASES[1:]},
-            "repeats": self._repeats(asked, heard),
-            "refusals": float(sum(answer is None for answer in chain(*heard.values()))),
+            "answers": score,
+            "answers and more": score + self._score(beyond, self._usual),
+            "answers, twice": score + self._score(again, self._usual),
+            "answers, also elsewhere": score + self._score(elsewhere, self._others),
+            "repeats": self._repeats(np.concatenate([paid, elsewhere])),
+            "refusals": float(np.isnan([paid, beyond, again, elsewhere]).sum()),
         }
 
-    def _ask(
-        self, start: Callable[[], Objective], questions: Sequence[Question]
-    ) -> list[Floats | None]:
-        """What is left of each answer after S(first); None where the agent refuses."""
-        answers = [self._answer(oracle, q) for oracle in _started(start) for q in questions]
-        return answers or [None] * len(questions)
-
-    def _answer(self, oracle: Objective, question: Question) -> Floats | None:
-        try:
-            noised = oracle.gradient(question.x)
-        except AgentError:
-            return None
-        noised = noised - self._objective.regulariser_gradient(question.x)
-        return np.rint(noised / self._step) - question.first
-
-    def _score(self, questions: Sequence[Question], heard: Sequence[Floats | None]) -> float:
-        pairs = zip(questions, heard, strict=True)
-        scores = [left @ question.apart for question, left in pairs if left is not None]
-        return float(sum(scores)) / self._terms.sigma**2
+    def _repeats(self, heard: Floats) -> float:
+        """How much closer to a repetition the noise is under the second problem."""
+        found = []
+        for noise in (heard, heard - self._apart):
+            one, other = (noise[index] for index in self._different)
+            changes = np.abs(one - other).sum(axis=1)
+            found.append(np.log(np.nanmin(changes, initial=np.inf) + TINY))
+        return float(found[0] - found[1]) if np.isfinite(found).all() else 0.0
