@@ -31,12 +31,14 @@ import numpy as np
 from cpgt.agent.errors import AgentError
 from cpgt.agent.objectives import Objective
 from cpgt.agent.privacy.clipping import lattice_step
+from cpgt.agent.privacy.ledger import Entry, init_ledger, reserve
 from cpgt.agent.privacy.oracle import AnswerLog, GradientOracle, GradientTerms
 from cpgt.agent.privacy.randomness import Randomness, seeded_secret
 from cpgt.theory.auditing.records import RecordPair, two_points
 from cpgt.wire.arrays import Floats
 
 TINY = 1e-300
+RUNS = 4
 
 
 class Attack(Protocol):
@@ -123,3 +125,56 @@ class AnswerAttack(_Asking):
             changes = np.abs(one - other).sum(axis=1)
             found.append(np.log(np.nanmin(changes, initial=np.inf) + TINY))
         return float(found[0] - found[1]) if np.isfinite(found).all() else 0.0
+
+
+class RunAttack(_Asking):
+    name: ClassVar[str] = "runs"
+    adversary: ClassVar[str] = (
+        f"as above; kills the agent after its last answer and starts it for another run, "
+        f"{RUNS} runs in all"
+    )
+
+    def observe(self, second: bool, seed: int) -> dict[str, float]:
+        with TemporaryDirectory() as name:
+            folder = Path(name)
+            terms = self._terms
+            init_ledger(
+                folder / "ledger",
+                dataset="audited",
+                adjacency=terms.adjacency,
+                epsilon=terms.epsilon,
+                delta=terms.delta,
+                head=folder / "head",
+            )
+            runs = [self._run(folder, run, second, RUNS * seed + run) for run in range(RUNS)]
+        scores = np.cumsum([self._score(heard, self._usual) for heard in runs])
+        return {
+            **{f"answers of {run} runs": score for run, score in enumerate(scores, start=1)},
+            "refusals": float(np.isnan(runs).sum()),
+        }
+
+    def _run(self, folder: Path, run: int, second: bool, seed: int) -> Floats:
+        """The answers of a run that ends by a crash: nothing is settled."""
+
+        def start() -> Objective:
+            entry = self._entry(f"run {run}")
+            with reserve(folder / "ledger", entry, folder / "head") as reservation:
+                reservation.begin()
+                return self._oracle(second, seeded_secret(seed, 1), AnswerLog())
+
+        return self._ask(start, self._usual)
+
+    def _entry(self, run: str) -> Entry:
+        terms = self._terms
+        return Entry(
+            run=run,
+            mechanism="gradient",
+            adjacency=terms.adjacency,
+            mu=terms.mu,
+            pure_epsilon=None,
+            delta=terms.delta,
+            peers=[],
+            network="audited",
+            rounds=terms.questions,
+            refreshes=terms.questions,
+        )
