@@ -17,7 +17,8 @@ from cpgt.agent.objectives.loading import load_data
 from cpgt.agent.objectives.registry import build_objective
 from cpgt.agent.participant import Participant
 from cpgt.agent.privacy.budget import Claims
-from cpgt.agent.privacy.mechanisms import make_private
+from cpgt.agent.privacy.ledger import Reservation, reserve
+from cpgt.agent.privacy.mechanisms import ledger_entry, make_private
 from cpgt.agent.privacy.oracle import AnswerLog
 from cpgt.agent.privacy.privacy_log import PrivacyLog
 from cpgt.agent.privacy.secret import ANSWERS, forget_secret
@@ -31,6 +32,11 @@ from cpgt.wire.errors import WireError
 from cpgt.wire.messages import Control, Hello, Plan
 from cpgt.wire.sockets import Context
 from cpgt.wire.transports import ZmqTransport
+
+NO_LEDGER = (
+    "no ledger: what this run spends will not be remembered; "
+    "`cpgt ledger init DATA.ledger` makes one"
+)
 
 
 def run_agent(
@@ -76,6 +82,7 @@ class _Shell:
     trace: Trace | None = None
     privacy_log: PrivacyLog | None = None
     answers: AnswerLog | None = None
+    reservation: Reservation | None = None
 
     def run(self) -> None:
         while self.session.phase is not Phase.GONE:
@@ -95,6 +102,8 @@ class _Shell:
             self.privacy_log.close()
         if self.answers:
             self.answers.close()
+        if self.reservation:
+            self.reservation.settle()
 
     def _play(self) -> None:
         """Play rounds until there is something to report, or nothing left to play."""
@@ -165,12 +174,19 @@ class _Shell:
     def _prepare(self, plan: Plan) -> None:
         settings, parameters = self.settings, plan.parameters
         options = dict(parameters.get("objective", {}))
-        objective = build_objective(options.pop("kind", ""), options, self.data)
+        kind = options.pop("kind", "")
+        objective = build_objective(kind, options, self.data)
         algorithm = build_algorithm(parameters)
         algorithm.check(objective.dimension)
         claims = settings.claims.overriding(Claims.of(parameters.get("privacy", {})))
         if claims.mechanism in (None, "state") and 0.0 in algorithm.noise.scales:
             self.notify("NOT PRIVATE: some messages carry no noise (noise.s_x or noise.s_y is 0)")
+        if settings.ledger:
+            entry = ledger_entry(claims, algorithm, plan, kind)
+            self.reservation = reserve(settings.ledger, entry)
+            self.reservation.begin()
+        elif claims.mechanism and settings.data and not settings.seeded:
+            self.notify(NO_LEDGER)
         if settings.folder and claims.mechanism == "gradient":
             self.answers = AnswerLog(settings.folder / ANSWERS)
         private = make_private(

@@ -17,6 +17,7 @@ from cpgt.agent.lifecycle import Action, Phase, Trigger, step, trigger_of
 from cpgt.agent.objectives.registry import is_code
 from cpgt.agent.participant import Participant
 from cpgt.agent.privacy.account import Epsilon
+from cpgt.agent.privacy.budget import Spending
 from cpgt.agent.privacy.mechanisms import PrivacyAccount
 from cpgt.agent.settings import AgentSettings
 from cpgt.process import timing
@@ -89,7 +90,7 @@ class Session:
         self, participant: Participant, spending: PrivacyAccount | None, kernel_counts: KernelCounts
     ) -> None:
         self.participant, self.spending = participant, spending
-        self._bounded = spending if spending and spending.magnitude is not None else None
+        self._bounded = spending if isinstance(spending, Spending) else None
         self._kernel_counts = kernel_counts
 
     # --- events -----------------------------------------------------------------------------------

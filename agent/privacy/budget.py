@@ -49,19 +49,25 @@ from cpgt.wire.arrays import Floats
 DEFAULT_ROUNDING = 2.0**-40  # error of a gradient over the magnitude: about 8,000 roundings
 NORM_MARGIN = 1.0 - 2.0**-20  # covers the rounding of a sum of squares
 CHUNK_ROUNDS = 256  # rounds whose scales are computed in one numpy call
-Adjacency: TypeAlias = Literal["function", "record"]
+Mechanism: TypeAlias = Literal["gradient", "objective", "state"]
+Adjacency: TypeAlias = Literal["record", "add-remove", "function"]
 
 
 @dataclass(frozen=True)
 class Claims:
     """Claims about the problem, and the budget `epsilon`. None means not claimed."""
 
+    mechanism: Mechanism | None = None
     epsilon: float | None = None
-    sensitivity: float | None = None
+    delta: float | None = None  # failure probability
     adjacency: Adjacency | None = None
+    clip: float | None = None
+    sensitivity: float | None = None
     smoothness: float | None = None
     magnitude: float | None = None
     rounding: float | None = None  # error of a gradient over the magnitude
+    feature_bound: float | None = None
+    target_bound: float | None = None
 
     @classmethod
     def of(cls, parameters: Mapping[str, Any]) -> Claims:
@@ -74,12 +80,25 @@ class Claims:
     def overriding(self, network: Claims) -> Claims:
         """These claims of the owner, completed by those of the network file.
 
-        A budget of the owner is not completed: others must not choose what it is measured by, and
-        only a smaller budget can replace it."""
-        if self.epsilon is not None:
-            return replace(self, epsilon=min(self.epsilon, network.epsilon or self.epsilon))
-        claimed = {name: value for name, value in asdict(self).items() if value is not None}
-        return replace(network, **claimed)
+        A budget of the owner is not completed: others must not choose what it is measured by. Of
+        two values of epsilon and of delta, the smaller holds."""
+        merged = self if self.epsilon is not None else self.completed_by(network)
+        epsilon = _smaller(merged.epsilon, network.epsilon)
+        return replace(merged, epsilon=epsilon, delta=_smaller(merged.delta, network.delta))
+
+    def completed_by(self, other: Claims) -> Claims:
+        """These claims, and those of `other` where these claim nothing."""
+        return replace(other, **self.given())
+
+    def given(self) -> dict[str, Any]:
+        return {name: value for name, value in asdict(self).items() if value is not None}
+
+    def required(self, name: str) -> float:
+        """The number that is claimed by this name; InputError if there is none."""
+        value = getattr(self, name)
+        if value is None:
+            raise InputError(f"privacy.{name}: is missing; mechanism {self.mechanism!r} needs it")
+        return float(value)
 
     def gradient_error(self) -> float:
         """Bound on the rounding error of a coordinate of a gradient."""
@@ -89,6 +108,10 @@ class Claims:
     def rounding_difference(self, alpha: float) -> float:
         """Bound on the difference of two coordinates that are equal in exact arithmetic."""
         return 4 * self.gradient_error() + (4 + 2 * alpha) * UNIT * (self.magnitude or 0.0)
+
+
+def _smaller(own: float | None, other: float | None) -> float | None:
+    return own if own is None or other is None else min(own, other)
 
 
 @dataclass
@@ -207,6 +230,8 @@ def make_terms(claims: Claims, algorithm: AnyAlgorithm, smoothness: float, dimen
     if claims.sensitivity is None:
         raise InputError("privacy: sensitivity is missing")
     alpha, adjacency = algorithm.alpha, claims.adjacency or "function"
+    if adjacency == "add-remove":
+        raise InputError("privacy.adjacency: mechanism 'state' has no 'add-remove'")
     rounding, noiseless = claims.rounding_difference(alpha), (0.0, 0.0, 1.0)
     terms = Terms(
         alpha, smoothness, claims.sensitivity, *noiseless, dimension, adjacency, rounding=rounding

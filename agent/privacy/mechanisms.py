@@ -12,6 +12,7 @@ published, and nothing that the agent does depends on its data in another way.
 
 from __future__ import annotations
 
+import secrets
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple, Protocol
 
@@ -20,8 +21,11 @@ from cpgt.agent.errors import BudgetError
 from cpgt.agent.objectives import Objective, require_records
 from cpgt.agent.privacy.account import Epsilon
 from cpgt.agent.privacy.budget import Claims, open_account
+from cpgt.agent.privacy.gdp import mu_of
+from cpgt.agent.privacy.ledger import Entry
 from cpgt.agent.privacy.oracle import AnswerLog, GradientOracle, GradientTerms
 from cpgt.agent.privacy.randomness import Randomness
+from cpgt.wire.messages import Plan
 
 
 class PrivacyAccount(Protocol):
@@ -79,6 +83,24 @@ class WholeRun:
     def describe(self) -> dict[str, Any]:
         terms = self.terms
         return {"mechanism": "gradient", **asdict(terms), "mu": terms.mu, "sigma": terms.sigma}
+
+
+def ledger_entry(claims: Claims, algorithm: AnyAlgorithm, plan: Plan, objective_kind: str) -> Entry:
+    """What the run of this plan may spend, for the ledger of the data set."""
+    pure = claims.mechanism == "state"
+    epsilon, delta = claims.required("epsilon"), 0.0 if pure else claims.required("delta")
+    return Entry(
+        run=secrets.token_hex(8),
+        mechanism=claims.mechanism or "state",
+        adjacency=claims.adjacency or "record",
+        mu=None if pure else mu_of(epsilon, delta),
+        pure_epsilon=epsilon if pure else None,
+        delta=delta,
+        peers=sorted(plan.endpoints),
+        network=f"{objective_kind} by {plan.parameters['algorithm']['kind']}",
+        rounds=plan.rounds,
+        refreshes=algorithm.gradients(plan.rounds) if claims.mechanism == "gradient" else 1,
+    )
 
 
 class PrivateProblem(NamedTuple):

@@ -200,9 +200,10 @@ class GradientOracle:
         if self._asked < self._terms.questions:
             self._last = np.stack([self._answer(trial, x) for trial, x in enumerate(points)])
             self._asked += 1
-        noised = self._step * self._last
+        noised = self._step * self._last.astype(np.float64)
         regularised = [self._objective.regulariser_gradient(point) for point in points]
-        return (noised + np.stack(regularised)).reshape(x.shape)
+        answers: Floats = noised + np.stack(regularised)
+        return answers.reshape(x.shape)
 
     def _answer(self, trial: int, x: Floats) -> Wholes:
         if self._answers is None:

@@ -15,6 +15,7 @@ from cpgt.agent.algorithms import start_point
 from cpgt.agent.errors import InputError
 from cpgt.agent.objectives import Objective
 from cpgt.agent.participant import Participant
+from cpgt.agent.privacy.budget import Spending
 from cpgt.agent.privacy.mechanisms import PrivacyAccount
 from cpgt.agent.privacy.randomness import Randomness, fresh_secret, seeded_secret
 from cpgt.configuration.data import build_objectives
@@ -150,7 +151,7 @@ def _play(
         if k == last:
             return
         for participant, account in zip(participants, accounts, strict=True):
-            if account:
+            if isinstance(account, Spending):
                 account.check_magnitude(participant.core.values)
         play_round(participants)
         if (k + 1) % network.window:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -24,7 +24,7 @@ from cpgt.agent.lifecycle import Phase
 from cpgt.agent.objectives import Objective
 from cpgt.agent.objectives.regression import LeastSquares
 from cpgt.agent.participant import Participant
-from cpgt.agent.privacy.budget import Claims, open_account
+from cpgt.agent.privacy.budget import Claims, Spending, open_account
 from cpgt.agent.privacy.noise import LaplaceNoise
 from cpgt.agent.privacy.randomness import Randomness, seeded_secret
 from cpgt.agent.session import Instruction, Log, Prepare, RecordSpent, Send, Session, failure
@@ -288,7 +288,7 @@ def test_epsilon_counts_a_round_that_was_sent_and_not_completed() -> None:
     assert expected
     rounds = expected.spend_until(WINDOW + 1)
     assert run.session.leaving() == [RecordSpent(WINDOW, rounds[WINDOW:])]
-    assert run.session.spending
+    assert isinstance(run.session.spending, Spending)
     assert run.session.spending.spent == rounds[-1]
     assert run.session.leaving() == [RecordSpent(WINDOW + 1, [])], "counted once"
 
@@ -338,7 +338,7 @@ def budget_for(rounds: int) -> Claims:
     claims = Claims(sensitivity=0.1, smoothness=1.0, magnitude=1e3)
     spending = open_account(claims, ALGORITHM, SQUARES)
     assert spending
-    return Claims(spending.spend_until(rounds)[-1].sound, 0.1, smoothness=1.0, magnitude=1e3)
+    return replace(claims, epsilon=spending.spend_until(rounds)[-1].sound)
 
 
 def test_the_end_of_the_budget_is_announced_three_windows_ahead() -> None:
@@ -361,7 +361,7 @@ def test_a_budget_that_lasts_longer_than_the_run_is_not_announced() -> None:
 
 
 def test_the_end_of_a_budget_is_announced_where_epsilon_is_private() -> None:
-    run = Run(Claims(0.195, 0.1, magnitude=1e3))  # L is computed from the data
+    run = Run(Claims(epsilon=0.195, sensitivity=0.1, magnitude=1e3))  # L is computed from the data
     spent, _ = sent(run.connect())
     assert spent == Spent(0, [], 0.195, 2)
 

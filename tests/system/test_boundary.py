@@ -12,6 +12,7 @@ import typing
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -144,7 +145,7 @@ class Network:
             for agent in AGENTS
         }  # fmt: skip
         for agent in AGENTS:
-            until(lambda own=folder / str(agent): _copy_secret(own), 30, "a secret")
+            until(partial(_copy_secret, folder / str(agent)), 30, "a secret")
 
     def _listening(self) -> int:
         assert self.coordinator.stderr

@@ -98,7 +98,9 @@ def test_epsilon_of_private_data_stays_with_the_agent(cpgt: Commands, tmp_path: 
         data = make_data(paper, agent)
         objective = LeastSquares(data["A"], data["b"], 0.03)
         algorithm = load_network(str(out / "network.toml")).algorithm_of(agent)
-        spending = open_account(Claims(50.0, 0.5, magnitude=1e3), algorithm, objective)
+        spending = open_account(
+            Claims(epsilon=50.0, sensitivity=0.5, magnitude=1e3), algorithm, objective
+        )
         assert spending
         wanted = epsilon_after(spending.terms, 30)
         assert written["epsilon"] == pytest.approx(wanted._asdict(), rel=1e-9)
@@ -177,7 +179,10 @@ def converse(server: ControlServer, plan: Plan) -> list[object]:
             "objective.scale is 1000000.0 there and 0.02",
         ),
         ({"noise": {"s_x": 1e-9, "s_y": 100.0, "q": 0.999}}, "noise.s_x is 1e-09 there and 100.0"),
-        ({"privacy": {"sensitivity": 1e-9}}, "privacy.sensitivity is 1e-09 there and 1.0"),
+        (
+            {"privacy": {"mechanism": "state", "adjacency": "function", "sensitivity": 1e-9}},
+            "privacy.sensitivity is 1e-09 there and 1.0",
+        ),
     ],
 )
 def test_only_the_plan_that_was_agreed_on_is_accepted(
@@ -227,9 +232,9 @@ def test_a_budget_needs_what_it_is_measured_in(cpgt: Commands) -> None:
     done = cpgt.run("agent", "1", "--coordinator", "tcp://127.0.0.1:1", "--epsilon", "2.0")
     assert "--epsilon needs --network" in one_error_line(done)
     done = cpgt.run("run", "paper", *sets("privacy={epsilon=2.0}"), "--out", "run")
-    assert "privacy: sensitivity is missing" in one_error_line(done)
+    assert "privacy.sensitivity: is missing; mechanism 'state' needs it" in one_error_line(done)
     done = cpgt.run("run", "paper", *sets("privacy={epsilon=2.0,sensitivity=1.0}"), "--out", "run")
-    assert "privacy: magnitude is missing" in one_error_line(done)
+    assert "privacy.magnitude: is missing; mechanism 'state' needs it" in one_error_line(done)
 
 
 def test_a_budget_that_the_first_round_exceeds(cpgt: Commands) -> None:
