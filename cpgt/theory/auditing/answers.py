@@ -10,6 +10,7 @@ It can kill the agent's process at any moment. What it asks of one agent, and wh
 |         | T more                                    | repeats its last answer                |
 |         | the first T, after a restart              | repeats its answers                    |
 |         | T at other points, after another restart  | refuses, and ends                      |
+| extremes | T at infinite and huge points            | answers: records that overflow are 0   |
 | runs    | T, then a crash; the same in another run  | refuses: its ledger has nothing left   |
 
 An answer is S + Z, with S = sum_r v_r, in lattice steps. With D = S(second) - S(first), the best
@@ -22,9 +23,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import ClassVar, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -38,7 +41,8 @@ from cpgt.theory.auditing.records import RecordPair, two_points
 from cpgt.wire.arrays import Floats
 
 TINY = 1e-300
-RUNS = 4
+RUNS = 16
+HUGE = 1e300
 
 
 class Attack(Protocol):
@@ -64,6 +68,11 @@ class _Asking:
         points = [Question(x, *pair.sums(x)) for x in two_points(pair)]
         self._usual = [points[t % 2] for t in range(terms.questions)]
         self._others = [points[1 - t % 2] for t in range(terms.questions)]
+        u = np.sign(points[0].apart)
+        extremes = [
+            Question(x, *pair.sums(x)) for x in (np.inf * u, HUGE * u, -HUGE * u, np.nan * u)
+        ]
+        self._extremes = [extremes[t % len(extremes)] for t in range(terms.questions)]
 
     def _oracle(self, second: bool, secret: bytes, answers: AnswerLog) -> Objective:
         objective = self._pair.second if second else self._pair.first
@@ -85,8 +94,8 @@ class _Asking:
 
 
 class AnswerAttack(_Asking):
-    name: ClassVar[str] = "answers"
-    adversary: ClassVar[str] = (
+    name = "answers"
+    adversary = (
         "chooses every question, sees every answer, asks beyond the last, restarts the agent, "
         "asks again and elsewhere"
     )
@@ -114,7 +123,7 @@ class AnswerAttack(_Asking):
             "answers, twice": score + self._score(again, self._usual),
             "answers, also elsewhere": score + self._score(elsewhere, self._others),
             "repeats": self._repeats(np.concatenate([paid, elsewhere])),
-            "refusals": float(np.isnan([paid, beyond, again, elsewhere]).sum()),
+            "refusals": float(np.isnan([paid, beyond, again, elsewhere]).any(axis=2).sum()),
         }
 
     def _repeats(self, heard: Floats) -> float:
@@ -127,54 +136,54 @@ class AnswerAttack(_Asking):
         return float(found[0] - found[1]) if np.isfinite(found).all() else 0.0
 
 
-class RunAttack(_Asking):
-    name: ClassVar[str] = "runs"
-    adversary: ClassVar[str] = (
-        f"as above; kills the agent after its last answer and starts it for another run, "
-        f"{RUNS} runs in all"
-    )
+class ExtremeAttack(_Asking):
+    name = "extremes"
+    adversary = "asks at infinite and huge points, sees answers and refusals"
 
     def observe(self, second: bool, seed: int) -> dict[str, float]:
-        with TemporaryDirectory() as name:
-            folder = Path(name)
-            terms = self._terms
-            init_ledger(
-                folder / "ledger",
-                dataset="audited",
-                adjacency=terms.adjacency,
-                epsilon=terms.epsilon,
-                delta=terms.delta,
-                head=folder / "head",
-            )
-            runs = [self._run(folder, run, second, RUNS * seed + run) for run in range(RUNS)]
-        scores = np.cumsum([self._score(heard, self._usual) for heard in runs])
+        def start() -> Objective:
+            return self._oracle(second, seeded_secret(seed, 1), AnswerLog())
+
+        heard = self._ask(start, self._extremes)
         return {
-            **{f"answers of {run} runs": score for run, score in enumerate(scores, start=1)},
-            "refusals": float(np.isnan(runs).sum()),
+            "answers at extremes": self._score(heard, self._extremes),
+            "refusals at extremes": float(np.isnan(heard).any(axis=1).sum()),
         }
 
-    def _run(self, folder: Path, run: int, second: bool, seed: int) -> Floats:
-        """The answers of a run that ends by a crash: nothing is settled."""
 
-        def start() -> Objective:
-            entry = self._entry(f"run {run}")
-            with reserve(folder / "ledger", entry, folder / "head") as reservation:
-                reservation.begin()
-                return self._oracle(second, seeded_secret(seed, 1), AnswerLog())
+class RunAttack(_Asking):
+    name = "runs"
+    adversary = (
+        f"kills the agent after its last answer and starts another run, up to {RUNS} times, while "
+        "the ledger allows it"
+    )
 
-        return self._ask(start, self._usual)
+    def __init__(self, pair: RecordPair, terms: GradientTerms, entry: Entry) -> None:
+        super().__init__(pair, terms)
+        self._entry = entry
 
-    def _entry(self, run: str) -> Entry:
-        terms = self._terms
-        return Entry(
-            run=run,
-            mechanism="gradient",
-            adjacency=terms.adjacency,
-            mu=terms.mu,
-            pure_epsilon=None,
-            delta=terms.delta,
-            peers=[],
-            network="audited",
-            rounds=terms.questions,
-            refreshes=terms.questions,
-        )
+    def observe(self, second: bool, seed: int) -> dict[str, float]:
+        terms, runs = self._terms, 0
+        score = 0.0
+        with TemporaryDirectory() as folder:
+            ledger, head = Path(folder, "ledger"), Path(folder, "head")
+            init_ledger(
+                ledger, dataset="audited", adjacency=terms.adjacency, epsilon=terms.epsilon,
+                delta=terms.delta, head=head,
+            )  # fmt: skip
+            while runs < RUNS and _reserved(ledger, head, replace(self._entry, run=f"run {runs}")):
+                secret = seeded_secret(seed, runs)
+                heard = self._ask(partial(self._oracle, second, secret, AnswerLog()), self._usual)
+                score += self._score(heard, self._usual)
+                runs += 1
+        return {"answers of all runs": score, "runs": float(runs)}
+
+
+def _reserved(ledger: Path, head: Path, entry: Entry) -> bool:
+    """Whether the ledger lets a run begin. The run then crashes: nothing is settled."""
+    try:
+        with reserve(ledger, entry, head) as reservation:
+            reservation.begin()
+    except AgentError:
+        return False
+    return True

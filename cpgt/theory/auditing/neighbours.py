@@ -19,7 +19,7 @@ number of rounds that it plays is a statistic, too.
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import Any, ClassVar, NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -46,8 +46,8 @@ def tracks_gradients(network: Network) -> bool:
 
 
 class NeighbourAttack:
-    name: ClassVar[str] = "neighbours"
-    adversary: ClassVar[str] = (
+    name = "neighbours"
+    adversary = (
         "all neighbours together: see the agent's frames, also those sent again and where it "
         "stops; choose theirs after each"
     )
