@@ -11,7 +11,14 @@ import click
 from cpgt.commands import options
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rich.console import Console
+
     from cpgt.configuration.network import Network
+    from cpgt.runs.pool import Task
+    from cpgt.theory.auditing.audit import Audit, AuditSettings
+    from cpgt.theory.auditing.gaussian_audit import GaussianAudit
 
 _sensitivity = click.option(
     "--sensitivity", type=options.POSITIVE,
@@ -22,7 +29,7 @@ _delta = click.option(
     "--delta", type=options.PROBABILITY, help="Failure probability of the promise, in (0, 1)."
 )
 _adjacency = click.option(
-    "--adjacency", type=click.Choice(["function", "record"]),
+    "--adjacency", type=click.Choice(["function", "record", "add-remove"]),
     help="Gradients differ by a constant, or arbitrarily up to the sensitivity as for one record. "
     "[the file's, or function]",
 )  # fmt: skip
@@ -112,26 +119,73 @@ def audit(
     network: str, target: int | None, rounds: int, trials: int | None, confidence: float, seed: int,
     overrides: tuple[str, ...], out: Path | None, delta: float | None, **given: Any,
 ) -> None:  # fmt: skip
-    """Attack NETWORK as an eavesdropper: what do its bytes reveal of one agent's problem?
+    """Attack NETWORK: what do its bytes, its answers and its stops reveal of one agent's problem?
 
-    Runs two adjacent problems many times in this process. Exits with 1 if more is revealed than is
-    claimed. With --out, writes audit.json."""
+    Meets many agents with each of two adjacent problems, in this process and on all cores. Exits
+    with 1 if more is revealed than is claimed. With --out, writes audit.json."""
     from rich.console import Console
 
-    from cpgt.configuration.data import build_objectives
     from cpgt.results.formatting import write_json
-    from cpgt.theory.adjacency import adjacency_claims
-    from cpgt.theory.auditing.audit import AuditSettings, run_audit
-    from cpgt.theory.auditing.audit_report import show_audit
+    from cpgt.theory.auditing.audit import AuditSettings
 
     model = options.load(network, overrides, rounds)
     _check_delta(model, delta)
+    whole_run = model.mechanism in ("gradient", "objective")
+    if whole_run:
+        claims = _whole_run_claims(delta=delta, **given)
+        model = options.load(network, (*overrides, *claims), rounds)
     options.own_code(network, model)
     folder = options.new_folder(out, model.name) if out else None
-    claims = adjacency_claims(model, **given)
     settings = AuditSettings(trials, seed, confidence, target)
-    found = run_audit(model, build_objectives(model, {}), claims, settings)
-    show_audit(found, Console())
+    console = Console()
+    found = (
+        _audit_whole_run(model, settings, console)
+        if whole_run
+        else _audit_rounds(model, settings, console, **given)
+    )
     if folder:
         write_json(folder / "audit.json", found.as_dict())
     sys.exit(1 if found.violated else 0)
+
+
+def _whole_run_claims(
+    delta: float | None, adjacency: str | None, sensitivity: float | None, smoothness: float | None
+) -> list[str]:
+    """The options as changes of the network file; those of another mechanism are refused."""
+    for name, value in {"sensitivity": sensitivity, "smoothness": smoothness}.items():
+        if value is not None:
+            raise click.UsageError(
+                f"--{name} belongs to mechanism 'state'; change this network's own keys by --set"
+            )
+    given = {"delta": delta, "adjacency": adjacency}
+    return [f"privacy.{key}={value}" for key, value in given.items() if value is not None]
+
+
+def _audit_whole_run(model: Network, settings: AuditSettings, console: Console) -> GaussianAudit:
+    from rich.console import Console
+
+    from cpgt.agent.objectives.registry import is_code
+    from cpgt.runs.pool import run_tasks
+    from cpgt.theory.auditing.audit_report import show_gaussian_audit
+    from cpgt.theory.auditing.gaussian_audit import run_gaussian_audit, run_serially
+
+    def on_all_cores(tasks: Sequence[Task]) -> list[Any]:
+        return run_tasks(tasks, "attacks", Console(stderr=True))
+
+    # a worker process does not import the user's own modules
+    run = run_serially if is_code(model.objective.kind) else on_all_cores
+    found = run_gaussian_audit(model, settings, run)
+    show_gaussian_audit(found, console)
+    return found
+
+
+def _audit_rounds(model: Network, settings: AuditSettings, console: Console, **given: Any) -> Audit:
+    from cpgt.configuration.data import build_objectives
+    from cpgt.theory.adjacency import adjacency_claims
+    from cpgt.theory.auditing.audit import run_audit
+    from cpgt.theory.auditing.audit_report import show_audit
+
+    claims = adjacency_claims(model, **given)
+    found = run_audit(model, build_objectives(model, {}), claims, settings)
+    show_audit(found, console)
+    return found
