@@ -24,6 +24,7 @@ from cpgt.agent.objectives import RecordObjective
 from cpgt.agent.participant import Participant
 from cpgt.agent.privacy import oracle as oracle_module
 from cpgt.agent.privacy.clipping import BOUND, clipped_length, clipped_sum
+from cpgt.agent.privacy.gaussian import rounded_gaussian
 from cpgt.agent.privacy.gdp import epsilon_of
 from cpgt.agent.privacy.ledger import Ledger
 from cpgt.agent.privacy.oracle import AnswerLog, GradientOracle, GradientTerms
@@ -104,7 +105,7 @@ def _unclipped_sum(objective: RecordObjective, x: Floats, clip: float) -> Intege
 
 
 def half_sigma(patch: pytest.MonkeyPatch) -> None:
-    draw = oracle_module.rounded_gaussian
+    draw = rounded_gaussian
     patch.setattr(
         oracle_module, "rounded_gaussian", lambda stream, d, sigma: draw(stream, d, sigma / 2)
     )

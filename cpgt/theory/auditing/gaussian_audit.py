@@ -19,11 +19,9 @@ import numpy as np
 from scipy.special import ndtri
 
 from cpgt.agent.errors import InputError
-from cpgt.agent.objectives.registry import build_objective
 from cpgt.agent.privacy.budget import Claims
-from cpgt.agent.privacy.mechanisms import WholeRun, ledger_entry, make_private
+from cpgt.agent.privacy.mechanisms import gradient_terms, ledger_entry
 from cpgt.agent.privacy.oracle import GradientTerms
-from cpgt.agent.privacy.randomness import Randomness, seeded_secret
 from cpgt.configuration.data import find_data
 from cpgt.configuration.network import Network
 from cpgt.results.formatting import json_ready
@@ -141,18 +139,9 @@ def run_gaussian_audit(
 
 def _claimed(network: Network, agent: int) -> GradientTerms:
     """The terms in the account that the agent itself opens."""
-    data = find_data(network, agent, {})
-    objective = build_objective(network.objective.kind, network.objective.options, data)
-    problem = make_private(
-        Claims.of(network.claims),
-        network.algorithm_of(agent),
-        objective,
-        network.rounds,
-        Randomness(seeded_secret(0, agent)),
-    )
-    if not isinstance(problem.account, WholeRun):
+    if network.mechanism != "gradient":
         raise InputError("the network claims no epsilon for the whole run: give privacy.epsilon")
-    return problem.account.terms
+    return gradient_terms(Claims.of(network.claims), network.algorithm_of(agent), network.rounds)
 
 
 def _attacks(network: Network, agent: int, terms: GradientTerms) -> Iterator[Attack]:
