@@ -16,8 +16,12 @@ from cpgt.agent.lifecycle import Phase
 from cpgt.agent.objectives.loading import load_data
 from cpgt.agent.objectives.registry import build_objective
 from cpgt.agent.participant import Participant
-from cpgt.agent.privacy.budget import Claims, open_account
+from cpgt.agent.privacy.budget import Claims
+from cpgt.agent.privacy.ledger import Reservation, reserve
+from cpgt.agent.privacy.mechanisms import ledger_entry, make_private
+from cpgt.agent.privacy.oracle import AnswerLog
 from cpgt.agent.privacy.privacy_log import PrivacyLog
+from cpgt.agent.privacy.secret import ANSWERS, forget_secret
 from cpgt.agent.session import Instruction, Log, Prepare, RecordSpent, Send, Session, failure
 from cpgt.agent.settings import AgentSettings
 from cpgt.agent.trace import Trace
@@ -28,6 +32,11 @@ from cpgt.wire.errors import WireError
 from cpgt.wire.messages import Control, Hello, Plan
 from cpgt.wire.sockets import Context
 from cpgt.wire.transports import ZmqTransport
+
+NO_LEDGER = (
+    "no ledger: what this run spends will not be remembered; "
+    "`cpgt ledger init DATA.ledger` makes one"
+)
 
 
 def run_agent(
@@ -53,6 +62,8 @@ def run_agent(
             shell.close()
             transport.close()
             control.close()
+            if settings.folder:
+                forget_secret(settings.folder)
 
 
 class _Stopped(Exception):  # noqa: N818  # not an error
@@ -70,6 +81,8 @@ class _Shell:
     check_interrupts: Callable[[], None]
     trace: Trace | None = None
     privacy_log: PrivacyLog | None = None
+    answers: AnswerLog | None = None
+    reservation: Reservation | None = None
 
     def run(self) -> None:
         while self.session.phase is not Phase.GONE:
@@ -87,6 +100,10 @@ class _Shell:
         self._execute(self.session.leaving())
         if self.privacy_log:
             self.privacy_log.close()
+        if self.answers:
+            self.answers.close()
+        if self.reservation:
+            self.reservation.settle()
 
     def _play(self) -> None:
         """Play rounds until there is something to report, or nothing left to play."""
@@ -157,23 +174,34 @@ class _Shell:
     def _prepare(self, plan: Plan) -> None:
         settings, parameters = self.settings, plan.parameters
         options = dict(parameters.get("objective", {}))
-        objective = build_objective(options.pop("kind", ""), options, self.data)
+        kind = options.pop("kind", "")
+        objective = build_objective(kind, options, self.data)
         algorithm = build_algorithm(parameters)
         algorithm.check(objective.dimension)
-        if 0.0 in algorithm.noise.scales:
+        claims = settings.claims.overriding(Claims.of(parameters.get("privacy", {})))
+        if claims.mechanism in (None, "state") and 0.0 in algorithm.noise.scales:
             self.notify("NOT PRIVATE: some messages carry no noise (noise.s_x or noise.s_y is 0)")
+        if settings.ledger:
+            entry = ledger_entry(claims, algorithm, plan, kind)
+            self.reservation = reserve(settings.ledger, entry)
+            self.reservation.begin()
+        elif claims.mechanism and settings.data and not settings.seeded:
+            self.notify(NO_LEDGER)
+        if settings.folder and claims.mechanism == "gradient":
+            self.answers = AnswerLog(settings.folder / ANSWERS)
+        private = make_private(
+            claims, algorithm, objective, plan.rounds, settings.randomness, self.answers
+        )
         x = start_point(parameters.get("start", ""), settings.randomness, (objective.dimension,))
         if settings.observe:
             self.trace = Trace(settings.observe, algorithm.channels, objective.dimension)
         participant = Participant(
-            settings.agent, plan.weights, algorithm, objective, x, settings.randomness,
+            settings.agent, plan.weights, algorithm, private.objective, x, settings.randomness,
             self.transport, self.trace,
         )  # fmt: skip
-        claims = settings.claims.overriding(Claims.of(parameters.get("privacy", {})))
-        spending = open_account(claims, algorithm, objective)
-        if spending and settings.folder:
-            self.privacy_log = PrivacyLog(settings.folder, spending)
-        self.session.prepared(participant, spending, self.transport.kernel_counts)
+        if private.account and settings.folder:
+            self.privacy_log = PrivacyLog(settings.folder, private.account)
+        self.session.prepared(participant, private.account, self.transport.kernel_counts)
         try:
             self.transport.connect(settings.agent, plan.endpoints)
         except WireError as error:

@@ -18,6 +18,7 @@ from cpgt.agent.objectives.registry import is_code
 from cpgt.agent.participant import Participant
 from cpgt.agent.privacy.account import Epsilon
 from cpgt.agent.privacy.budget import Spending
+from cpgt.agent.privacy.mechanisms import PrivacyAccount
 from cpgt.agent.settings import AgentSettings
 from cpgt.process import timing
 from cpgt.process.exit_codes import FAILED, INTERRUPTED
@@ -65,7 +66,7 @@ class Session:
         self.plan: Plan | None = None
         self.grant = Grant(1, False)
         self.participant: Participant | None = None
-        self.spending: Spending | None = None
+        self.spending: PrivacyAccount | None = None
         self.stop_reason = ""
         self._settings = settings
         self._last_sent = self._last_received = self._planned = self._round_began = now
@@ -86,10 +87,10 @@ class Session:
         return sorted(set(self.plan.endpoints if self.plan else ()) - self._subscribers)
 
     def prepared(
-        self, participant: Participant, spending: Spending | None, kernel_counts: KernelCounts
+        self, participant: Participant, spending: PrivacyAccount | None, kernel_counts: KernelCounts
     ) -> None:
         self.participant, self.spending = participant, spending
-        self._bounded = spending if spending and spending.magnitude is not None else None
+        self._bounded = spending if isinstance(spending, Spending) else None
         self._kernel_counts = kernel_counts
 
     # --- events -----------------------------------------------------------------------------------

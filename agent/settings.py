@@ -44,6 +44,7 @@ class AgentSettings:
     trusted_code: str | None = None  # the `module:factory` that the owner allows to run
     observe: Path | None = None  # folder for the trace of private states
     folder: Path | None = None  # folder for the privacy log
+    ledger: Path | None = None  # of the data set; the run is reserved there
     claims: Claims = field(default_factory=Claims)  # the owner's; they override the network's
     seeded: bool = False  # anyone who knows the seed can compute the noise
 

@@ -85,6 +85,10 @@ class Algorithm(ABC, Generic[State, Outgoing]):
                 "which damps it"
             )
 
+    def gradients(self, rounds: int) -> int:
+        """How many gradients x after these rounds depends on: one for each step."""
+        return rounds
+
     @abstractmethod
     def start(self, objective: Objective, x: Floats) -> State: ...
 

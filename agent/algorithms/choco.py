@@ -39,7 +39,7 @@ class Outgoing(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Choco(DecayingStep[SharedState, Outgoing], SendsDifferences[Outgoing]):
+class Choco(DecayingStep[SharedState, Outgoing], SendsDifferences[SharedState, Outgoing]):
     channels: ClassVar[int] = 1
 
     def start(self, objective: Objective, x: Floats) -> SharedState:

@@ -51,7 +51,7 @@ class Outgoing(NamedTuple):
 
 
 @dataclass(frozen=True)
-class CPGT(SendsDifferences[Outgoing]):
+class CPGT(SendsDifferences[SharedState, Outgoing]):
     @cached_property
     def _alpha(self) -> Floats:
         return np.array(self.alpha)  # numpy multiplies by an array faster than by a float

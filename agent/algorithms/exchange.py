@@ -21,6 +21,12 @@ class SharedState(NamedTuple):
     gradient: Floats
 
 
+class ReferringState(StateLike, Protocol):
+    @property
+    def shared(self) -> Floats:
+        """Rows PULL and REFERENCE, each (..., channels, d)."""
+
+
 class SentState(StateLike, Protocol):
     @property
     def sent(self) -> Floats:
@@ -28,12 +34,13 @@ class SentState(StateLike, Protocol):
 
 
 State = TypeVar("State", bound=StateLike)
+Referring = TypeVar("Referring", bound=ReferringState)
 Sent = TypeVar("Sent", bound=SentState)
 Outgoing = TypeVar("Outgoing", bound=OutgoingLike)
 
 
 @dataclass(frozen=True)
-class SendsDifferences(Algorithm[SharedState, Outgoing]):
+class SendsDifferences(Algorithm[Referring, Outgoing]):
     """Sends compressed differences to public references x^c, which every neighbour updates.
 
     The sums over the neighbours are linear in the messages. So they are kept as one running sum,
@@ -44,7 +51,7 @@ class SendsDifferences(Algorithm[SharedState, Outgoing]):
         pull = [self.gamma * weight for weight in (own - 1.0, *neighbours)]
         return np.array([pull, [1.0, *[0.0] * len(neighbours)]])
 
-    def reference(self, state: SharedState) -> Floats:
+    def reference(self, state: Referring) -> Floats:
         reference: Floats = state.shared[REFERENCE, ..., X, :]
         return reference
 

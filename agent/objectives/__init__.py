@@ -6,15 +6,19 @@ Otherwise the owner of the agent claims them.
 
 A user's objective is a class with these two members, and a factory `factory(data, **options)` that
 the network file names as `module:factory`. `data` holds the arrays of the agent's .npz file.
+
+The gradient mechanism clips the gradient of each record, so it needs a `RecordObjective`: an
+objective that is a sum over records, and gives the gradient of each.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 from numpy.typing import NDArray
 
+from cpgt.agent.errors import InputError
 from cpgt.wire.arrays import Floats
 
 Data: TypeAlias = Mapping[str, NDArray[Any]]
@@ -27,6 +31,40 @@ class Objective(Protocol):
 
     def gradient(self, x: Floats) -> Floats:
         """The gradient at x, a new array (..., d). Leading axes hold independent points."""
+
+
+@runtime_checkable
+class RecordObjective(Objective, Protocol):
+    """f(x) = scale * sum_r loss_r(x) + regulariser(x), a sum over records r."""
+
+    @property
+    def records(self) -> int: ...
+
+    @property
+    def scale(self) -> float:
+        """A public number, the same for all data."""
+
+    def regulariser_gradient(self, x: Floats) -> Floats:
+        """The gradient at x (d,) of what does not depend on data, a new array (d,)."""
+
+    def record_gradients(self, x: Floats) -> Floats | Iterable[Floats]:
+        """The gradients of loss_r at x (d,), without `scale`: (records, d), or chunks of it.
+
+        Row r is a function of x and record r alone: its bits must not change when another record
+        does. A record that cannot be used has a row that is not finite, and counts as 0."""
+
+
+def require_records(objective: Objective) -> RecordObjective:
+    if isinstance(objective, RecordObjective):
+        return objective
+    missing = [name for name in RECORD_MEMBERS if not hasattr(objective, name)]
+    raise InputError(
+        "the gradient mechanism clips the gradient of each record, but the objective has no "
+        f'{", ".join(missing)}; use an objective with records, or mechanism = "objective"'
+    )
+
+
+RECORD_MEMBERS = ("records", "scale", "regulariser_gradient", "record_gradients")
 
 
 def smoothness_of(objective: Objective) -> float | None:

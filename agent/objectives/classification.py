@@ -10,13 +10,14 @@ import numpy as np
 from cpgt.agent.errors import DataError
 from cpgt.agent.objectives import Data
 from cpgt.agent.objectives.loading import labelled_rows
+from cpgt.agent.objectives.records import LinearScores, column_sums
 from cpgt.agent.objectives.regression import Scale, Weight, largest_eigenvalue, residual_bounds
 from cpgt.agent.objectives.rounding import EXP_ROUNDINGS, gradient_error, relative_error
 from cpgt.bounds import Bounds
 from cpgt.wire.arrays import Floats
 
 
-class Logistic:
+class Logistic(LinearScores):
     """f(x) = scale * sum_r log(1 + exp(-s_r a_r x)) + l2 / 2 * |x|^2, with s_r = +1 or -1."""
 
     def __init__(self, A: Floats, signs: Floats, l2: float, scale: float = 1.0) -> None:
@@ -24,11 +25,17 @@ class Logistic:
         signed = signs[:, None] * A
         self._halved, self._scaled = np.ascontiguousarray(signed.T) / 2, scale / 2 * signed
         self._l2 = l2
+        # With rows s_r a_r / 2 the score is t / 2, and the slope tanh(t / 2) - 1.
+        self.scale, self._columns, self._targets = scale, self._halved, np.empty((0, len(A)))
 
     def gradient(self, x: Floats) -> Floats:
         # the slope -1 / (1 + e^t) is (tanh(t / 2) - 1) / 2, which cannot overflow
         gradient: Floats = (np.tanh(x @ self._halved) - 1.0) @ self._scaled + self._l2 * x
         return gradient
+
+    def slopes(self, scores: Floats, targets: Floats) -> Floats:  # noqa: ARG002  # no targets
+        np.tanh(scores, scores)
+        return np.subtract(scores, 1.0, scores)
 
     @cached_property
     def smoothness(self) -> float:
@@ -43,7 +50,7 @@ class Logistic:
         return gradient_error(slopes, self._scaled, self._l2, magnitude)
 
 
-class Softmax:
+class Softmax(LinearScores):
     """f(x) = scale * sum_r (log sum_c exp(x_c a_r) - x_label a_r) + l2 / 2 * |x|^2.
 
     x is the matrix with a row x_c for each class, flattened: d = classes * features."""
@@ -55,6 +62,7 @@ class Softmax:
         self.dimension = classes * self._features
         self._transposed, self._scaled, self._l2 = np.ascontiguousarray(A.T), scale * A, l2
         self._one_hot = (labels == np.arange(classes)[:, None]).astype(np.float64)
+        self.scale, self._columns, self._targets = scale, self._transposed, self._one_hot
 
     def gradient(self, x: Floats) -> Floats:
         scores = x.reshape(*x.shape[:-1], self._classes, self._features) @ self._transposed
@@ -64,6 +72,12 @@ class Softmax:
         scores -= self._one_hot
         gradient: Floats = (scores @ self._scaled).reshape(x.shape) + self._l2 * x
         return gradient
+
+    def slopes(self, scores: Floats, targets: Floats) -> Floats:
+        scores -= scores.max(axis=0)
+        np.exp(scores, scores)
+        scores /= column_sums(scores)
+        return np.subtract(scores, targets, scores)
 
     @cached_property
     def smoothness(self) -> float:

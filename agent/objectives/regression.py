@@ -9,6 +9,7 @@ import numpy as np
 
 from cpgt.agent.objectives import Data
 from cpgt.agent.objectives.loading import labelled_rows
+from cpgt.agent.objectives.records import LinearScores
 from cpgt.agent.objectives.rounding import gradient_error, relative_error, root_mean_square
 from cpgt.bounds import NonNegative, Positive
 from cpgt.wire.arrays import Floats, product
@@ -17,17 +18,22 @@ Scale: TypeAlias = Annotated[Positive, "Factor of the sum over the records."]
 Weight: TypeAlias = Annotated[Positive, "Weight of |x|^2 / 2, for each agent."]
 
 
-class LeastSquares:
+class LeastSquares(LinearScores):
     """f(x) = scale * |A x - b|^2."""
 
     def __init__(self, A: Floats, b: Floats, scale: float = 1.0) -> None:
         self.dimension = A.shape[1]
         self._transposed, self._b, self._scaled = np.ascontiguousarray(A.T), b, 2.0 * scale * A
+        self.scale, self._columns, self._targets = scale, self._transposed, b[None]
 
     def gradient(self, x: Floats) -> Floats:
         residuals = product(x, self._transposed)
         residuals -= self._b
         return product(residuals, self._scaled)
+
+    def slopes(self, scores: Floats, targets: Floats) -> Floats:
+        scores -= targets
+        return np.multiply(scores, 2.0, scores)
 
     @cached_property
     def smoothness(self) -> float:
@@ -56,7 +62,7 @@ class Ridge(LeastSquares):
         return super().rounding(magnitude) + relative_error(4) * self._l2 * magnitude
 
 
-class Huber:
+class Huber(LinearScores):
     """f(x) = scale * sum_r h(a_r x - b_r) + l2 / 2 * |x|^2.
 
     h(t) = t^2 / 2 up to |t| = threshold, and is linear beyond."""
@@ -67,11 +73,16 @@ class Huber:
         self.dimension = A.shape[1]
         self._transposed, self._b, self._scaled = np.ascontiguousarray(A.T), b, scale * A
         self._threshold, self._l2 = threshold, l2
+        self.scale, self._columns, self._targets = scale, self._transposed, b[None]
 
     def gradient(self, x: Floats) -> Floats:
         slopes = (x @ self._transposed - self._b).clip(-self._threshold, self._threshold)
         gradient: Floats = slopes @ self._scaled + self._l2 * x
         return gradient
+
+    def slopes(self, scores: Floats, targets: Floats) -> Floats:
+        scores -= targets
+        return scores.clip(-self._threshold, self._threshold, scores)
 
     @cached_property
     def smoothness(self) -> float:

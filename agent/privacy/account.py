@@ -1,12 +1,12 @@
 """The privacy account: epsilon of one agent, round by round.
 
-Two adjacent problems differ in one agent's f, by at most delta in the gradient. Fix x^a and y^a,
-and with them all messages. Then in round k the states of the two problems differ by at most b_k
-in x and a_k in y (2-norm):
+Two adjacent problems differ in one agent's f, by at most S in the gradient. Fix x^a and y^a, and
+with them all messages. Then in round k the states of the two problems differ by at most b_k in x
+and a_k in y (2-norm):
 
-    b_0 = 0      b_{k+1} = alpha a_k
-    a_0 = delta  a_{k+1} = L (b_{k+1} + b_k)            "function": gradients differ by a constant
-                 a_{k+1} = L (b_{k+1} + b_k) + 2 delta  "record": they differ by <= delta anywhere
+    b_0 = 0  b_{k+1} = alpha a_k
+    a_0 = S  a_{k+1} = L (b_{k+1} + b_k)        "function": gradients differ by a constant
+             a_{k+1} = L (b_{k+1} + b_k) + 2 S  "record": they differ by at most S anywhere
 
 Noise of scales t_x, t_y on every coordinate bounds the privacy loss of round k by
 
@@ -15,6 +15,7 @@ Noise of scales t_x, t_y on every coordinate bounds the privacy loss of round k 
 | symbol   | name        | meaning                                                                |
 |----------|-------------|------------------------------------------------------------------------|
 | b_k, a_k | differences | bounds on the difference of x and of y between the two problems        |
+| S        | sensitivity | largest difference of the gradients of adjacent problems (2-norm)      |
 | L        | smoothness  | Lipschitz constant of the gradient, of both problems                   |
 | t_x, t_y | scales      | s_x q^k and s_y q^k, at least the floor; or those that the noise has   |
 | lattice  | grid        | g / t. Rounding to steps of g adds less than g to the difference of a  |
@@ -61,11 +62,11 @@ class PerChannel(NamedTuple):
 
 @dataclass(frozen=True)
 class Terms:
-    """The inputs of an account. Epsilon holds only if delta and the smoothness hold."""
+    """The inputs of an account. Epsilon holds only if the sensitivity and the smoothness hold."""
 
     alpha: NonNegative
     smoothness: NonNegative
-    delta: NonNegative
+    sensitivity: NonNegative
     s_x: NonNegative
     s_y: NonNegative
     q: PositiveFraction
@@ -110,10 +111,10 @@ class Account(NamedTuple):
         terms = self.terms
         drift = _divide(math.sqrt(terms.dimension) * terms.rounding, scales.y)
         if self.rounds == 0:
-            return PerChannel(0.0, _divide(terms.delta, scales.y) + drift)
+            return PerChannel(0.0, _divide(terms.sensitivity, scales.y) + drift)
         decay = _ratio(scales.y, self.scales.y, terms.q)
         x, y = next_differences(*self.differences, terms.alpha, terms.smoothness, decay, drift)
-        record = _divide(2 * terms.delta, scales.y) if terms.adjacency == "record" else 0.0
+        record = _divide(2 * terms.sensitivity, scales.y) if terms.adjacency == "record" else 0.0
         return PerChannel(x, y + record)
 
     def _add_round(self, differences: PerChannel, scales: PerChannel) -> Epsilon:
@@ -168,7 +169,7 @@ def epsilon_forever(terms: Terms) -> Epsilon | None:
     margin = terms.q**2 - step * terms.q - step
     if terms.adjacency != "function" or margin <= 0 or terms.rounding > 0:
         return None
-    total = terms.delta * terms.q**2 / margin
+    total = terms.sensitivity * terms.q**2 / margin
     x, y = _divide(terms.alpha, terms.s_x) * total, _divide(1.0, terms.s_y) * total
     return Epsilon(x + y, math.sqrt(terms.dimension) * (x / terms.q + y))
 

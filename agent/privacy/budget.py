@@ -49,19 +49,25 @@ from cpgt.wire.arrays import Floats
 DEFAULT_ROUNDING = 2.0**-40  # error of a gradient over the magnitude: about 8,000 roundings
 NORM_MARGIN = 1.0 - 2.0**-20  # covers the rounding of a sum of squares
 CHUNK_ROUNDS = 256  # rounds whose scales are computed in one numpy call
-Adjacency: TypeAlias = Literal["function", "record"]
+Mechanism: TypeAlias = Literal["gradient", "objective", "state"]
+Adjacency: TypeAlias = Literal["record", "add-remove", "function"]
 
 
 @dataclass(frozen=True)
 class Claims:
     """Claims about the problem, and the budget `epsilon`. None means not claimed."""
 
+    mechanism: Mechanism | None = None
     epsilon: float | None = None
-    delta: float | None = None
+    delta: float | None = None  # failure probability
     adjacency: Adjacency | None = None
+    clip: float | None = None
+    sensitivity: float | None = None
     smoothness: float | None = None
     magnitude: float | None = None
     rounding: float | None = None  # error of a gradient over the magnitude
+    feature_bound: float | None = None
+    target_bound: float | None = None
 
     @classmethod
     def of(cls, parameters: Mapping[str, Any]) -> Claims:
@@ -74,12 +80,25 @@ class Claims:
     def overriding(self, network: Claims) -> Claims:
         """These claims of the owner, completed by those of the network file.
 
-        A budget of the owner is not completed: others must not choose what it is measured by, and
-        only a smaller budget can replace it."""
-        if self.epsilon is not None:
-            return replace(self, epsilon=min(self.epsilon, network.epsilon or self.epsilon))
-        claimed = {name: value for name, value in asdict(self).items() if value is not None}
-        return replace(network, **claimed)
+        A budget of the owner is not completed: others must not choose what it is measured by. Of
+        two values of epsilon and of delta, the smaller holds."""
+        merged = self if self.epsilon is not None else self.completed_by(network)
+        epsilon = _smaller(merged.epsilon, network.epsilon)
+        return replace(merged, epsilon=epsilon, delta=_smaller(merged.delta, network.delta))
+
+    def completed_by(self, other: Claims) -> Claims:
+        """These claims, and those of `other` where these claim nothing."""
+        return replace(other, **self.given())
+
+    def given(self) -> dict[str, Any]:
+        return {name: value for name, value in asdict(self).items() if value is not None}
+
+    def required(self, name: str) -> float:
+        """The number that is claimed by this name; InputError if there is none."""
+        value = getattr(self, name)
+        if value is None:
+            raise InputError(f"privacy.{name}: is missing; mechanism {self.mechanism!r} needs it")
+        return float(value)
 
     def gradient_error(self) -> float:
         """Bound on the rounding error of a coordinate of a gradient."""
@@ -89,6 +108,10 @@ class Claims:
     def rounding_difference(self, alpha: float) -> float:
         """Bound on the difference of two coordinates that are equal in exact arithmetic."""
         return 4 * self.gradient_error() + (4 + 2 * alpha) * UNIT * (self.magnitude or 0.0)
+
+
+def _smaller(own: float | None, other: float | None) -> float | None:
+    return own if own is None or other is None else min(own, other)
 
 
 @dataclass
@@ -142,6 +165,18 @@ class Spending:
             f"(epsilon: {spent}{self.budget:g})"
         )
 
+    def describe(self) -> dict[str, Any]:
+        """For the owner's files."""
+        spent = self.spent._asdict().items()
+        return {
+            "rounds": self.rounds,
+            "epsilon": {name: value if math.isfinite(value) else None for name, value in spent},
+            "budget": self.budget,
+            "magnitude": self.magnitude,
+            "smoothness_is": "claimed" if self.public else "computed from private data",
+            **asdict(self.terms),
+        }
+
     def check_magnitude(self, values: Floats) -> None:
         """Before a round is sent: raise if x or y exceeds what the account was computed for."""
         # No coordinate exceeds the norm, and the norm takes one call: nearly every round ends here.
@@ -155,7 +190,7 @@ class Spending:
 
 
 def open_account(claims: Claims, algorithm: AnyAlgorithm, objective: Objective) -> Spending | None:
-    """The account, or None where delta, noise or L is missing. With a budget that is an error."""
+    """The account, or None where an input of it is missing. With a budget that is an error."""
     try:
         return _open(claims, algorithm, objective)
     except _Missing as error:
@@ -174,8 +209,8 @@ def _open(claims: Claims, algorithm: AnyAlgorithm, objective: Objective) -> Spen
         raise _Missing("an algorithm whose account is known: 'cpgt' or 'diadsp'")
     if min(noise.scales) == 0:
         raise _Missing("noise: noise.s_x or noise.s_y is 0, so epsilon is infinite")
-    if claims.delta is None:
-        raise _Missing("delta: by how much the gradients of adjacent problems may differ")
+    if claims.sensitivity is None:
+        raise _Missing("sensitivity: by how much the gradients of adjacent problems may differ")
     if claims.magnitude is None and claims.epsilon is not None:
         raise _Missing("a bound on |x| and |y|, for rounding: privacy.magnitude or --magnitude")
     smoothness = _smoothness(claims, objective)
@@ -192,12 +227,14 @@ def _open(claims: Claims, algorithm: AnyAlgorithm, objective: Objective) -> Spen
 
 def make_terms(claims: Claims, algorithm: AnyAlgorithm, smoothness: float, dimension: int) -> Terms:
     """The terms of an account from these claims, for an agent with this L."""
-    if claims.delta is None:
-        raise InputError("privacy: delta is missing")
+    if claims.sensitivity is None:
+        raise InputError("privacy: sensitivity is missing")
     alpha, adjacency = algorithm.alpha, claims.adjacency or "function"
+    if adjacency == "add-remove":
+        raise InputError("privacy.adjacency: mechanism 'state' has no 'add-remove'")
     rounding, noiseless = claims.rounding_difference(alpha), (0.0, 0.0, 1.0)
     terms = Terms(
-        alpha, smoothness, claims.delta, *noiseless, dimension, adjacency, rounding=rounding
+        alpha, smoothness, claims.sensitivity, *noiseless, dimension, adjacency, rounding=rounding
     )
     return with_noise(terms, algorithm.noise)
 

@@ -6,21 +6,19 @@ They are readable by the owner only: epsilon may depend on private data.
 from __future__ import annotations
 
 import json
-import math
-from dataclasses import asdict
 from pathlib import Path
 
 from cpgt.agent.errors import FolderError
 from cpgt.agent.privacy.account import Epsilon
-from cpgt.agent.privacy.budget import Spending
+from cpgt.agent.privacy.mechanisms import PrivacyAccount
 from cpgt.agent.privacy.secret import private_file
 
 
 class PrivacyLog:
     """Opened before the first round, so that a folder that cannot be written is reported early."""
 
-    def __init__(self, folder: Path, spending: Spending) -> None:
-        self._folder, self._spending = folder, spending
+    def __init__(self, folder: Path, account: PrivacyAccount) -> None:
+        self._folder, self._account = folder, account
         try:
             self._rows = private_file(folder / "epsilon.csv")
         except OSError as error:
@@ -35,18 +33,6 @@ class PrivacyLog:
 
     def close(self) -> None:
         self._rows.close()
-        spending = self._spending
-        summary = {
-            "rounds": spending.rounds,
-            "epsilon": {name: _json(value) for name, value in spending.spent._asdict().items()},
-            "budget": spending.budget,
-            "magnitude": spending.magnitude,
-            "smoothness_is": "claimed" if spending.public else "computed from private data",
-            **asdict(spending.terms),
-        }
+        summary = self._account.describe()
         with private_file(self._folder / "privacy.json") as file:
             file.write((json.dumps(summary, indent=2) + "\n").encode())
-
-
-def _json(value: float) -> float | None:
-    return value if math.isfinite(value) else None

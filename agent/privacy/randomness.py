@@ -84,7 +84,7 @@ class _Cached(NamedTuple):
 
 class Randomness:
     def __init__(self, secret: bytes, first_trial: int = 0) -> None:
-        self._secret, self._first_trial = secret, first_trial
+        self._secret, self.first_trial = secret, first_trial
         self._cached = _Cached(0, 0, (), None, ())
 
     def draw(self, k: int, shape: tuple[int, ...], sampler: RoundSampler) -> tuple[Any, ...]:
@@ -115,7 +115,7 @@ class Randomness:
     ) -> Numbers:
         """Apply `sampler` to the stream of each trial; shape (rounds, ..., channels, d)."""
         rounds, *batch, channels, dimension = shape
-        trials = range(self._first_trial, self._first_trial + math.prod(batch))
+        trials = range(self.first_trial, self.first_trial + math.prod(batch))
         number = rounds * channels * dimension
         streams = (self._stream(label, block, trial) for trial in trials)
         by_trial = np.stack([sampler(stream, number) for stream in streams])
@@ -126,15 +126,26 @@ class Randomness:
         """A stream of words whose nonce is (label, trial, block). The cipher counts from 0."""
         counter, sizes = bytes(4), ((label, 2), (trial, 4), (block, 6))
         nonce = b"".join(part.to_bytes(size, "little") for part, size in sizes)
-        cipher = Cipher(ChaCha20(self._secret, counter + nonce), mode=None).encryptor()
+        return _key_stream(self._secret, counter + nonce)
 
-        def words(number: int) -> Words:
-            stream = np.zeros(number, "<u8")
-            raw = stream.view(np.uint8).data
-            cipher.update_into(raw, raw)  # encrypting zeros gives the key stream itself
-            return stream
+    def keyed_stream(self, *parts: bytes) -> Stream:
+        """A stream of words that is a function of the secret and of these parts."""
+        key = hashlib.blake2b(key=self._secret, digest_size=SECRET_BYTES)
+        for part in parts:
+            key.update(len(part).to_bytes(8, "little") + part)
+        return _key_stream(key.digest(), bytes(16))
 
-        return words
+
+def _key_stream(key: bytes, nonce: bytes) -> Stream:
+    cipher = Cipher(ChaCha20(key, nonce), mode=None).encryptor()
+
+    def words(number: int) -> Words:
+        stream = np.zeros(number, "<u8")
+        raw = stream.view(np.uint8).data
+        cipher.update_into(raw, raw)  # encrypting zeros gives the key stream itself
+        return stream
+
+    return words
 
 
 def unit_uniform(words: Words) -> Floats:

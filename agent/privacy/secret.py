@@ -2,7 +2,8 @@
 
 All noise is computed from the secret, so a reader of it can subtract the noise. A second run with
 the same secret would add the same noise to other values, and the difference of the two would carry
-no noise. So a secret that exists already is refused.
+no noise. So a secret that exists already is refused. It is deleted when the run is over, together
+with the answers that were given: nobody needs them any more, and they would undo the noise.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import BinaryIO
 from cpgt.agent.errors import InputError
 from cpgt.agent.privacy.randomness import fresh_secret
 
-NAME = "secret"
+NAME, ANSWERS = "secret", "answers"
 
 
 def new_secret(folder: Path) -> bytes:
@@ -33,6 +34,12 @@ def new_secret(folder: Path) -> bytes:
             ) from None
         raise InputError(f"cannot write {path}: {error.strerror}") from None
     return secret
+
+
+def forget_secret(folder: Path) -> None:
+    """The run is over: delete what its noise can be computed from."""
+    for name in (NAME, ANSWERS):
+        (folder / name).unlink(missing_ok=True)
 
 
 def private_file(path: Path) -> BinaryIO:

@@ -23,6 +23,7 @@ COMMANDS = {
     **dict.fromkeys(("submit", "export"), "clusters"),
     **dict.fromkeys(("topology", "algorithms"), "catalogues"),
     "keys": "keys",
+    "ledger": "ledger",
 }
 
 
@@ -41,7 +42,7 @@ class _Group(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)
-        except click.ClickException:
+        except (click.ClickException, click.exceptions.Exit):  # Exit: after --help
             raise
         except KeyboardInterrupt:
             _fail("interrupted", INTERRUPTED)

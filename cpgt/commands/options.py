@@ -43,7 +43,21 @@ class _Finite(click.FloatRange):
         return number
 
 
+class _FailureProbability(_Finite):
+    """delta in (0, 1). Earlier versions took another number by this name."""
+
+    def convert(self, value: Any, *context: Any) -> float:
+        number = super().convert(value, *context)
+        if number >= 1:
+            self.fail(
+                f"{value} is not in (0, 1): delta is the failure probability; the largest "
+                f"difference between gradients is --sensitivity {value}.", *context,
+            )  # fmt: skip
+        return number
+
+
 POSITIVE = _Finite(min=0, min_open=True)
+PROBABILITY = _FailureProbability(min=0, min_open=True)
 NOT_NEGATIVE = _Finite(min=0)
 
 

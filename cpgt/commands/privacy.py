@@ -4,20 +4,26 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from cpgt.commands import options
 
-_delta = click.option(
-    "--delta", type=options.POSITIVE,
+if TYPE_CHECKING:
+    from cpgt.configuration.network import Network
+
+_sensitivity = click.option(
+    "--sensitivity", type=options.POSITIVE,
     help="Largest difference, in the 2-norm, between gradients of adjacent problems. "
     "[the file's, or 1]",
 )  # fmt: skip
+_delta = click.option(
+    "--delta", type=options.PROBABILITY, help="Failure probability of the promise, in (0, 1)."
+)
 _adjacency = click.option(
     "--adjacency", type=click.Choice(["function", "record"]),
-    help="Gradients differ by a constant, or arbitrarily up to delta as for one record. "
+    help="Gradients differ by a constant, or arbitrarily up to the sensitivity as for one record. "
     "[the file's, or function]",
 )  # fmt: skip
 _smoothness = click.option(
@@ -26,11 +32,20 @@ _smoothness = click.option(
 )  # fmt: skip
 
 
+def _check_delta(network: Network, delta: float | None) -> None:
+    """Refuse the option where it has no meaning; before, it was the name of another number."""
+    if delta is not None and network.mechanism in (None, "state"):
+        from cpgt.configuration.schema import NOT_A_DISTANCE
+
+        raise click.UsageError(f"--delta {NOT_A_DISTANCE.format(delta)}")
+
+
 @click.command()
 @click.argument("network")
 @click.option("--epsilon", type=options.POSITIVE,
               help="Choose the noise of least error that spends exactly this.")  # fmt: skip
 @_delta
+@_sensitivity
 @_adjacency
 @_smoothness
 @options.rounds
@@ -40,7 +55,7 @@ _smoothness = click.option(
 @options.out
 def plan(
     network: str, epsilon: float | None, rounds: int | None, overrides: tuple[str, ...],
-    write: Path | None, out: Path | None, **given: Any,
+    write: Path | None, out: Path | None, delta: float | None, **given: Any,
 ) -> None:  # fmt: skip
     """Predict a run of NETWORK: convergence, epsilon, accuracy, rounds, bytes.
 
@@ -57,6 +72,7 @@ def plan(
     if out:
         options.require("matplotlib")  # before the work: the figure is drawn at its end
     model = options.load(network, overrides, rounds)
+    _check_delta(model, delta)
     options.own_code(network, model)
     if write and not write.absolute().parent.is_dir():
         raise click.ClickException(f"{write}: there is no such folder")
@@ -77,6 +93,7 @@ def plan(
 @click.command()
 @click.argument("network")
 @_delta
+@_sensitivity
 @_adjacency
 @_smoothness
 @click.option("--agent", "target", type=click.IntRange(min=1),
@@ -93,7 +110,7 @@ def plan(
 @options.out
 def audit(
     network: str, target: int | None, rounds: int, trials: int | None, confidence: float, seed: int,
-    overrides: tuple[str, ...], out: Path | None, **given: Any,
+    overrides: tuple[str, ...], out: Path | None, delta: float | None, **given: Any,
 ) -> None:  # fmt: skip
     """Attack NETWORK as an eavesdropper: what do its bytes reveal of one agent's problem?
 
@@ -108,6 +125,7 @@ def audit(
     from cpgt.theory.auditing.audit_report import show_audit
 
     model = options.load(network, overrides, rounds)
+    _check_delta(model, delta)
     options.own_code(network, model)
     folder = options.new_folder(out, model.name) if out else None
     claims = adjacency_claims(model, **given)

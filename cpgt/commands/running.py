@@ -112,6 +112,8 @@ def coordinator(
 @click.option("--coordinator", required=True, metavar="tcp://HOST:PORT",
               help="Address of the coordinator.")  # fmt: skip
 @click.option("--data", type=click.Path(path_type=Path), help="This agent's private .npz file.")
+@click.option("--ledger", type=click.Path(path_type=Path),
+              help="The data set's privacy ledger. [DATA.ledger, if there is one]")  # fmt: skip
 @click.option("--network", metavar="NETWORK",
               help="Your own copy of the network file: any other plan is refused.")  # fmt: skip
 @options.key
@@ -128,10 +130,12 @@ def coordinator(
               help="Seconds to wait for the coordinator's first message.")  # fmt: skip
 @click.option("--epsilon", type=options.POSITIVE,
               help="Privacy budget: stop before it is exceeded. Needs --network.")  # fmt: skip
-@click.option("--delta", type=options.POSITIVE,
+@click.option("--delta", type=options.PROBABILITY,
+              help="Failure probability of the promise, in (0, 1).")  # fmt: skip
+@click.option("--adjacency", type=click.Choice(["record", "add-remove", "function"]),
+              help="What adjacent problems differ in. [the network's]")  # fmt: skip
+@click.option("--sensitivity", type=options.POSITIVE,
               help="Largest difference between the gradients of adjacent problems.")  # fmt: skip
-@click.option("--adjacency", type=click.Choice(["function", "record"]),
-              help="What adjacent problems differ in. [function]")  # fmt: skip
 @click.option("--smoothness", type=options.NOT_NEGATIVE,
               help="L of your objective. It counts as public.")  # fmt: skip
 @click.option("--magnitude", type=options.POSITIVE,
@@ -142,8 +146,8 @@ def coordinator(
 @options.seed
 @options.observe
 def agent(
-    number: int, coordinator: str, data: Path | None, network: str | None, key: Path | None,
-    plain: bool, bind: str | None, advertise: str | None, objective: str | None,
+    number: int, coordinator: str, data: Path | None, ledger: Path | None, network: str | None,
+    key: Path | None, plain: bool, bind: str | None, advertise: str | None, objective: str | None,
     code_folder: Path, patience: float, out: Path | None, seed: int | None, observe: bool,
     **claims: Any,
 ) -> None:  # fmt: skip
@@ -173,6 +177,7 @@ def agent(
         connect=ConnectSettings(coordinator, bind, advertise, ring, plain, patience),
         randomness=Randomness(secret),
         data=data,
+        ledger=ledger or _ledger_beside(data),
         agreement=agreement,
         trusted_code=objective,
         observe=folder if observe else None,
@@ -182,6 +187,12 @@ def agent(
     )
     with raise_interrupts() as check_interrupts:
         run_agent(settings, notify, check_interrupts)
+
+
+def _ledger_beside(data: Path | None) -> Path | None:
+    """Found by its name, so that a run cannot forget the ledger of its data."""
+    beside = data.with_name(f"{data.name}.ledger") if data else None
+    return beside if beside and beside.exists() else None
 
 
 def _read_own_copy(

@@ -13,13 +13,18 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from cpgt.configuration.kinds import TAG, Kinds
-from cpgt.configuration.schema import PUBLIC_FAMILIES, PublicNetwork
+from cpgt.configuration.schema import (
+    PUBLIC_FAMILIES,
+    PublicNetwork,
+    drop_keys_of_other_mechanisms,
+)
 from cpgt.process.exit_codes import BAD_INPUT
 
 if TYPE_CHECKING:
     from cpgt.configuration.network import Network
 
 ALIASES = {"paper": "paper-c2-1"}
+CHOICE = re.compile(r"\.(kind|mechanism)\s*=")  # an override that decides which others fit
 AnyNetwork = TypeVar("AnyNetwork", bound=PublicNetwork)
 
 
@@ -89,10 +94,11 @@ def _read(source: str) -> tuple[str, Path]:
 def apply_overrides(tables: dict[str, Any], overrides: Sequence[str]) -> None:
     """Apply `a.b=value` for each; the value is TOML, or else text.
 
-    A new `kind` drops the options of the file that it does not have. Kinds come first, so that
-    no option of the command line is dropped: one that does not fit is an error when checked.
+    A new `kind` drops the options of the file that it does not have, and a new privacy.mechanism
+    the keys of others. These come first, so that no option of the command line is dropped: one
+    that does not fit is an error when checked.
     """
-    for override in sorted(overrides, key=lambda text: ".kind=" not in text.replace(" ", "")):
+    for override in sorted(overrides, key=lambda text: not CHOICE.search(text)):
         key, equals, value = override.partition("=")
         *parents, last = key.strip().split(".")
         if not equals or not last:
@@ -105,6 +111,8 @@ def apply_overrides(tables: dict[str, Any], overrides: Sequence[str]) -> None:
         table[last] = _toml_value(value.strip())
         if last == "kind" and len(parents) == 1:
             _drop_options_of_other_kinds(parents[0], table)
+        if [*parents, last] == ["privacy", "mechanism"]:
+            drop_keys_of_other_mechanisms(tables, str(table[last]))
 
 
 def _drop_options_of_other_kinds(section: str, table: dict[str, Any]) -> None:

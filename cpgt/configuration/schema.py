@@ -7,21 +7,24 @@ here; `cpgt.configuration.network` checks them, too.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
 import msgpack
 import tomli_w
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, Field, field_validator, model_validator
 
-from cpgt.bounds import Bounds, Count, NonNegative, Positive, PositiveFraction
+from cpgt.bounds import Bounds, Count, InsideUnit, NonNegative, Positive, PositiveFraction
 from cpgt.configuration.kinds import Kinds, KindSection, Section
 from cpgt.topologies import GRAPHS, WEIGHTS, Topology, TopologyError, given_weights
 from cpgt.wire.keys import is_key
 
 # the algorithms with noise that exchange x alone, so that noise.s_y is 0
 NOISE_ON_X_ALONE = ("private-gradient-descent",)
+# the algorithms for which the account of the state mechanism is known
+WITH_STATE_ACCOUNT = ("cpgt", "diadsp")
 
 
 class AlgorithmSection(KindSection):
@@ -79,36 +82,116 @@ class NoiseSection(Section):
 
 
 class PrivacySection(Section):
-    """What is claimed of every agent's problem, and the most epsilon that each may spend."""
+    """The privacy of each agent: the mechanism that adds noise, the promise, and what it needs."""
 
-    epsilon: Annotated[Positive | None, "Privacy budget: agents stop before they spend more."] = (
-        None
-    )
+    mechanism: Annotated[
+        Literal["gradient", "objective", "state"] | None,
+        "Where noise enters: every look at the data, the objective once, or x and y in every round "
+        "(the paper's). [state if `[noise]` has a scale, else gradient if epsilon is given]",
+    ] = None
+    epsilon: Annotated[Positive | None, "Privacy budget: agents never spend more."] = None
     delta: Annotated[
-        Positive | None, "Largest difference between the gradients of adjacent problems."
+        InsideUnit | None, "Failure probability of the promise. Mechanism state has none."
     ] = None
     adjacency: Annotated[
-        Literal["function", "record"] | None,
-        "Adjacent problems differ in one f_i, or in one record of it. [function]",
+        Literal["record", "add-remove", "function"] | None,
+        "Adjacent problems: one record replaced, one added or removed, or another f_i. "
+        "[record; for state function]",
+    ] = None
+    clip: Annotated[Positive | None, "Longest gradient of a record; longer ones are cut."] = None
+    sensitivity: Annotated[
+        Positive | None, "Largest difference between the gradients of adjacent problems."
     ] = None
     smoothness: Annotated[NonNegative | None, "L of every objective. Counts as public."] = None
-    magnitude: Annotated[Positive | None, "No coordinate of x or y is larger."] = None
+    magnitude: Annotated[Positive | None, "Bound on every coordinate of x and y."] = None
     rounding: Annotated[
         Positive | None, "Rounding error of a gradient's coordinate, over the magnitude. [2^-40]"
     ] = None
+    feature_bound: Annotated[Positive | None, "Largest norm of a record's features."] = None
+    target_bound: Annotated[Positive | None, "Largest absolute value of a record's target."] = None
 
-    @model_validator(mode="after")
-    def _measured(self) -> PrivacySection:
-        if self.epsilon is not None and self.delta is None:
-            raise ValueError(
-                "delta is missing: by how much the gradients of adjacent problems may differ"
+    @field_validator("delta", mode="before")
+    @classmethod
+    def _not_a_distance(cls, delta: Any) -> Any:
+        if isinstance(delta, int | float) and delta >= 1:
+            raise ValueError(f"must be in (0, 1): it {NOT_A_DISTANCE.format(delta)}")
+        return delta
+
+
+NOT_A_DISTANCE = (
+    "is the failure probability of mechanisms 'gradient' and 'objective'; for the largest "
+    "difference between gradients write privacy.sensitivity = {0} (--sensitivity {0})"
+)
+STATE_KEYS = ("epsilon", "sensitivity", "smoothness", "magnitude", "rounding")
+ADJACENCIES = {  # of each mechanism; the first is the default
+    "gradient": ("record", "add-remove"),
+    "objective": ("record", "add-remove", "function"),
+    "state": ("function", "record"),
+}
+
+
+class PrivacyProblem(NamedTuple):
+    """What is wrong with a key of [privacy]."""
+
+    key: str
+    text: str
+
+
+def privacy_problem(mechanism: str | None, given: Mapping[str, Any]) -> PrivacyProblem | None:
+    """The first of these keys that is missing or does not belong to the mechanism.
+
+    `given` has no key whose value is None."""
+    if mechanism in (None, "state") and "delta" in given:
+        return PrivacyProblem("delta", NOT_A_DISTANCE.format(given["delta"]))
+    if mechanism is None:
+        others = sorted(given.keys() - {*STATE_KEYS, "mechanism", "adjacency"})
+        need = f"{' and '.join(others)} need one: {', '.join(ADJACENCIES)}"
+        return PrivacyProblem("mechanism", f"is missing; {need}") if others else None
+    adjacency = given.get("adjacency", ADJACENCIES[mechanism][0])
+    if adjacency not in ADJACENCIES[mechanism]:
+        choices = " or ".join(ADJACENCIES[mechanism])
+        return PrivacyProblem(
+            "adjacency", f"mechanism {mechanism!r} has no {adjacency!r}; choose {choices}"
+        )
+    needed = _needed_keys(mechanism, adjacency, budget="epsilon" in given)
+    for key in needed:
+        if key not in given:
+            meaning = next(
+                text for text in PrivacySection.model_fields[key].metadata if isinstance(text, str)
             )
-        if self.epsilon is not None and self.magnitude is None:
-            raise ValueError(
-                "magnitude is missing: a bound on |x| and |y|, by which a budget counts rounding; "
-                "`cpgt plan --epsilon E --write FILE` chooses one"
-            )
-        return self
+            return PrivacyProblem(key, f"is missing; mechanism {mechanism!r} needs it. {meaning}")
+    for key in given:
+        if key not in _keys(mechanism, adjacency):
+            which = f"mechanism {mechanism!r} with adjacency {adjacency!r}"
+            return PrivacyProblem(key, f"does not belong to {which}; leave it out")
+    return None
+
+
+def drop_keys_of_other_mechanisms(tables: dict[str, Any], mechanism: str) -> None:
+    """Remove what the tables of a network file say for another mechanism than this one."""
+    privacy = tables["privacy"]
+    adjacencies = ADJACENCIES.get(mechanism, ())
+    if privacy.get("adjacency") not in adjacencies:
+        privacy.pop("adjacency", None)
+    kept = {key for adjacency in adjacencies for key in _keys(mechanism, adjacency)}
+    for key in privacy.keys() - kept:
+        del privacy[key]
+    if mechanism != "state":
+        tables.pop("noise", None)
+
+
+def _keys(mechanism: str, adjacency: str) -> tuple[str, ...]:
+    own = STATE_KEYS if mechanism == "state" else _needed_keys(mechanism, adjacency, budget=True)
+    return "mechanism", "adjacency", *own
+
+
+def _needed_keys(mechanism: str, adjacency: str, *, budget: bool) -> tuple[str, ...]:
+    if mechanism == "gradient":
+        return "epsilon", "delta", "clip"
+    if mechanism == "state":
+        return ("sensitivity", "magnitude") if budget else ()
+    bounds = ("sensitivity",) if adjacency == "function" else ("feature_bound", "target_bound")
+    return "epsilon", "delta", *bounds
 
 
 def _public_key(text: str) -> str:
@@ -180,6 +263,7 @@ class PublicNetwork(Section):
             raise ValueError("data: give either a file pattern or a synthetic section, not both")
         if self.data is not None and len(self.agents) > 1 and "{id}" not in self.data:
             raise ValueError("data: the pattern must contain {id}: each agent has its own file")
+        self._check_privacy()
         for name in ("algorithm", "compressor", "objective"):
             try:
                 msgpack.packb(getattr(self, name).model_dump())
@@ -214,9 +298,56 @@ class PublicNetwork(Section):
     def neighbours(self) -> dict[int, tuple[int, ...]]:
         return {agent: self.topology.graph.neighbours(agent) for agent in self.agents}
 
+    def _check_privacy(self) -> None:
+        problem = privacy_problem(self.mechanism, self.privacy.model_dump(exclude_none=True))
+        if problem:
+            raise ValueError(f"privacy.{problem.key}: {problem.text}")
+        if self.mechanism != "state" and self._any_scale:
+            raise ValueError(
+                f"noise: mechanism {self.mechanism!r} chooses its own noise; leave s_x and s_y out"
+            )
+
+    @property
+    def _any_scale(self) -> bool:
+        own = (scale for agent in self.noise.agents.values() for scale in (agent.s_x, agent.s_y))
+        return any((self.noise.s_x, self.noise.s_y, *own))
+
+    @property
+    def mechanism(self) -> Literal["gradient", "objective", "state"] | None:
+        """Where noise enters; None if it does not."""
+        if self.privacy.mechanism is not None:
+            return self.privacy.mechanism
+        if self._any_scale:
+            return "state"
+        return None if self.privacy.epsilon is None else "gradient"
+
+    @property
+    def claims(self) -> dict[str, Any]:
+        """The keys of [privacy] that are given, with the mechanism and adjacency in force."""
+        claims = self.privacy.model_dump(exclude_none=True)
+        if self.mechanism is None:
+            return claims
+        in_force = {"mechanism": self.mechanism, "adjacency": ADJACENCIES[self.mechanism][0]}
+        return {**in_force, **claims}
+
+    @property
+    def stated_privacy(self) -> str | None:
+        """What this file promises each agent's owner, in words; None if it promises nothing."""
+        claims = self.claims
+        if not self.noisy or not ({"epsilon", "sensitivity"} & claims.keys()):
+            return None
+        if self.mechanism == "state" and self.algorithm.kind not in WITH_STATE_ACCOUNT:
+            return None
+        epsilon = f"epsilon {claims['epsilon']:g}" if "epsilon" in claims else "epsilon as reported"
+        numbers = [f"{key} {claims[key]:g}" for key in ("delta", "sensitivity") if key in claims]
+        which = f"{claims['adjacency']} adjacency, mechanism {self.mechanism}"
+        return ", ".join([epsilon, *numbers, which])
+
     @property
     def noisy(self) -> bool:
-        """Whether every agent adds noise to everything it sends."""
+        """Whether nothing leaves an agent that does not carry noise."""
+        if self.mechanism in ("gradient", "objective"):
+            return True
         x_alone = self.algorithm.kind in NOISE_ON_X_ALONE
         scales = [self.noise.of(agent) for agent in self.agents]
         return all(own["s_x"] > 0 and (x_alone or own["s_y"] > 0) for own in scales)
@@ -227,7 +358,7 @@ class PublicNetwork(Section):
             "algorithm": self.algorithm.model_dump(),
             "compressor": self.compressor.model_dump(),
             "noise": self.noise.of(agent),
-            "privacy": self.privacy.model_dump(exclude_none=True),
+            "privacy": self.claims,
             "objective": self.objective.model_dump(),
             "start": self.start,
         }

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
-
 from cpgt.agent.agreement import Agreement
 from cpgt.agent.privacy.budget import Claims
 from cpgt.configuration.loading import NetworkError
 from cpgt.configuration.network import Network
+from cpgt.configuration.schema import privacy_problem
 from cpgt.deployment.keyring import check_member
 
 
@@ -19,10 +18,10 @@ def agreement_of(network: Network, agent: int) -> Agreement:
 def owners_claims(network: Network, agent: int, given: Claims) -> Claims:
     """The claims `given` on the command line, completed from the file. The smaller budget holds."""
     read = Claims.of(network.parameters(agent)["privacy"])
-    budgets = [claims.epsilon for claims in (given, read) if claims.epsilon is not None]
-    chosen = {name: value for name, value in asdict(given).items() if value is not None}
-    claims = replace(read, **{**chosen, "epsilon": min(budgets, default=None)})
-    for name in ("delta", "magnitude"):
-        if claims.epsilon is not None and getattr(claims, name) is None:
-            raise NetworkError(f"--epsilon: needs --{name}, or privacy.{name} in the network file")
+    claims = given.completed_by(read).overriding(read)
+    if claims.epsilon is not None and claims.mechanism is None:
+        raise NetworkError("--epsilon: needs privacy.mechanism in the network file")
+    problem = privacy_problem(claims.mechanism, claims.given())
+    if problem:
+        raise NetworkError(f"--{problem.key}: {problem.text}")
     return claims

@@ -137,14 +137,29 @@ def _reconciliation(kernel: KernelTraffic, edges: int) -> str:
 def _privacy_lines(privacy: Privacy) -> list[str]:
     lines = [f"the run ended early: {privacy.ended_by}"] if privacy.ended_by else []
     known = [(of.epsilon, a) for a, of in privacy.agents.items() if of.epsilon is not None]
-    if known:
-        epsilon, agent = max(known)
-        measure = _measured_in(privacy.claims, privacy.agents[agent].budget)
-        rank = f"highest of the {len(known)} agents that report it"
-        if len(known) == 1:
-            rank = "the only agent that reports it"
-        lines.append(f"privacy: epsilon {epsilon:.6g} spent by agent {agent}, {rank} ({measure})")
-    return lines
+    if not known:
+        return [*lines, "privacy: no agent states an epsilon"]
+    epsilon, agent = max(known)
+    rank = f"highest of the {len(known)} agents that report it"
+    if len(known) == 1:
+        rank = "the only agent that reports it"
+    if privacy.claims.get("mechanism") in WHOLE_RUN:
+        return [*lines, f"privacy: epsilon {epsilon:.6g}, {_whole_run(privacy.claims)}"]
+    measure = _measured_in(privacy.claims, privacy.agents[agent].budget)
+    return [*lines, f"privacy: epsilon {epsilon:.6g} spent by agent {agent}, {rank} ({measure})"]
+
+
+WHOLE_RUN = ("gradient", "objective")  # the mechanisms whose epsilon does not grow with the rounds
+ADJACENT = {
+    "record": "if one record of an agent is replaced",
+    "add-remove": "if one record of an agent is added or removed",
+    "function": "if an agent's linear term changes by up to its sensitivity",
+}
+
+
+def _whole_run(claims: Mapping[str, Any]) -> str:
+    case = ADJACENT[claims.get("adjacency", "record")]
+    return f"delta {claims['delta']:g} for all that the run shows, {case}"
 
 
 def _measured_in(claims: Mapping[str, Any], budget: float | None) -> str:
@@ -153,5 +168,6 @@ def _measured_in(claims: Mapping[str, Any], budget: float | None) -> str:
     rounding = (
         f"|x|, |y| <= {claims['magnitude']:g}" if "magnitude" in claims else "rounding not counted"
     )
-    adjacency, delta = claims.get("adjacency", "function"), claims.get("delta", "of the owner")
-    return f"{adjacency} adjacency, delta {delta}, {rounding}"
+    adjacency = claims.get("adjacency", "function")
+    sensitivity = claims.get("sensitivity", "of the owner")
+    return f"{adjacency} adjacency, sensitivity {sensitivity}, {rounding}"

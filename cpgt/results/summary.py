@@ -34,7 +34,7 @@ class AgentPrivacy(Struct, frozen=True):
 class Privacy(Struct, frozen=True):
     """What agents report of their accounts. The whole account is in each agent's own folder."""
 
-    claims: dict[str, Any]  # section [privacy] of the network
+    claims: dict[str, Any]  # section [privacy] of the network, and the mechanism in force
     agents: dict[int, AgentPrivacy]
     ended_by: str | None  # the budget that ended the run before all rounds were played
 
@@ -101,7 +101,7 @@ def summarise(
         status=status,
         error=failure.reason if failure else None,
         not_private=list(not_private),
-        privacy=Privacy(network.privacy.model_dump(exclude_none=True), accounts, shortened),
+        privacy=Privacy(network.claims, accounts, shortened),
         network=network.model_dump(exclude_none=True, mode="json"),
         versions={"python": platform.python_version(), **packages},
         agents=len(network.agents),

@@ -22,7 +22,7 @@ from cpgt.agent.objectives import Objective
 from cpgt.agent.privacy.lattice import Stream
 from cpgt.agent.privacy.randomness import Label, Numbers, Randomness, seeded_secret
 from cpgt.configuration.network import Network
-from cpgt.runs.rounds import Part, parts_of
+from cpgt.runs.rounds import Part, make_part_private, parts_of
 from cpgt.wire.arrays import Floats
 from cpgt.wire.vectors import Dense
 
@@ -109,8 +109,11 @@ class Batch:
         self.round = 0
         self.noise = np.zeros(shape)
         self._agents = []
-        for part in parts_of(network, [_Each(objective) for objective in objectives]):
+        for part in parts_of(network, objectives):
             randomness = _TrialRandomness(seeded_secret(seed, part.agent), first)
+            if network.mechanism != "state":
+                part, _ = make_part_private(network, part, network.rounds, randomness)
+            part = part._replace(objective=_Each(part.objective))
             self._agents.append(_Agent(part, network.start, randomness, shape))
 
     @property

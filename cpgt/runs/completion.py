@@ -11,6 +11,7 @@ from pathlib import Path
 from msgspec.structs import replace
 from rich.console import Console
 
+from cpgt.agent.algorithms import Limit
 from cpgt.agent.algorithms.registry import ALGORITHMS
 from cpgt.agent.trace import pack
 from cpgt.configuration.data import build_objectives
@@ -67,8 +68,10 @@ def _observed(network: Network, out: Path) -> Distances | None:
     files = {agent: agent_folder(out, agent) / "data.npz" for agent in network.agents}
     objectives = build_objectives(network, files if network.synthetic else {})
     traces = [agent_folder(out, agent) / "trace.npz" for agent in network.agents]
+    # noise on gradients does not let the agents settle
+    limit = network.algorithm_of(1).limit if network.mechanism in (None, "state") else Limit.NEARBY
     try:
-        return measure_distances(objectives, traces, network.algorithm_of(1).limit)
+        return measure_distances(objectives, traces, limit)
     except ValueError:
         return None  # no unique optimum to measure from
 

@@ -15,14 +15,15 @@ from cpgt.agent.algorithms import start_point
 from cpgt.agent.errors import InputError
 from cpgt.agent.objectives import Objective
 from cpgt.agent.participant import Participant
-from cpgt.agent.privacy.budget import Claims, Spending, open_account
+from cpgt.agent.privacy.budget import Spending
+from cpgt.agent.privacy.mechanisms import PrivacyAccount
 from cpgt.agent.privacy.randomness import Randomness, fresh_secret, seeded_secret
 from cpgt.configuration.data import build_objectives
 from cpgt.configuration.loading import load_network
 from cpgt.configuration.network import Network
 from cpgt.coordinator.failures import different_dimensions
 from cpgt.process.timing import WINDOWS_GRANTED
-from cpgt.runs.rounds import Part, parts_of, play_round
+from cpgt.runs.rounds import Part, make_part_private, parts_of, play_round
 from cpgt.wire.arrays import Floats
 from cpgt.wire.sizes import zmtp_size
 from cpgt.wire.transports import MemoryTransport
@@ -75,11 +76,11 @@ def run(
     _check(network, objectives)
     if rounds is not None and rounds < 1:
         raise InputError(f"rounds must be at least 1, not {rounds}")
-    parts = parts_of(network, objectives)
+    parts, rounds = parts_of(network, objectives), rounds or network.rounds
     memories = [_Memory() for _ in parts]
-    participants = _participants(network, parts, memories, seed)
     with np.errstate(all="ignore"):  # divergence is reported as an error, not as warnings
-        _play(network, participants, _accounts(network, parts), rounds or network.rounds)
+        participants, accounts = _participants(network, parts, rounds, memories, seed)
+        _play(network, participants, accounts, rounds)
     edges = [(agent, peer) for agent, peers in network.neighbours.items() for peer in peers]
     return Result(
         x=_by_round(memory.x for memory in memories),
@@ -118,27 +119,28 @@ def _check(network: Network, objectives: Sequence[Objective]) -> None:
 
 
 def _participants(
-    network: Network, parts: Sequence[Part], memories: Sequence[_Memory], seed: int | None
-) -> list[Participant]:
+    network: Network,
+    parts: Sequence[Part],
+    rounds: int,
+    memories: Sequence[_Memory],
+    seed: int | None,
+) -> tuple[list[Participant], list[PrivacyAccount | None]]:
     transports = MemoryTransport.network(network.neighbours)
-    participants = []
+    participants, accounts = [], []
     for part, memory in zip(parts, memories, strict=True):
         secret = fresh_secret() if seed is None else seeded_secret(seed, part.agent)
         randomness = Randomness(secret)
         x = start_point(network.start, randomness, (part.objective.dimension,))
-        participants.append(Participant(*part, x, randomness, transports[part.agent], memory))
-    return participants
-
-
-def _accounts(network: Network, parts: Sequence[Part]) -> list[Spending | None]:
-    claims = Claims.of(network.privacy.model_dump())
-    return [open_account(claims, part.algorithm, part.objective) for part in parts]
+        private, account = make_part_private(network, part, rounds, randomness)
+        participants.append(Participant(*private, x, randomness, transports[part.agent], memory))
+        accounts.append(account)
+    return participants, accounts
 
 
 def _play(
     network: Network,
     participants: Sequence[Participant],
-    accounts: Sequence[Spending | None],
+    accounts: Sequence[PrivacyAccount | None],
     rounds: int,
 ) -> None:
     """Play the rounds, or as many as every agent's privacy budget allows."""
@@ -149,7 +151,7 @@ def _play(
         if k == last:
             return
         for participant, account in zip(participants, accounts, strict=True):
-            if account:
+            if isinstance(account, Spending):
                 account.check_magnitude(participant.core.values)
         play_round(participants)
         if (k + 1) % network.window:

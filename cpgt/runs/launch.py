@@ -50,7 +50,7 @@ def agent_commands(
 def _known_smoothness(network: Network, agent: int) -> list[str]:
     """Data made from a public seed has a public L, which lets the agent publish its epsilon."""
     objective, privacy = network.objective, network.privacy
-    if not network.synthetic or privacy.delta is None or privacy.smoothness is not None:
+    if not network.synthetic or privacy.sensitivity is None or privacy.smoothness is not None:
         return []
     if is_code(objective.kind):
         return []  # only agents run the user's code

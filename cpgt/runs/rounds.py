@@ -11,6 +11,9 @@ from typing import NamedTuple, NoReturn
 from cpgt.agent.algorithms import AnyAlgorithm
 from cpgt.agent.objectives import Objective
 from cpgt.agent.participant import Participant
+from cpgt.agent.privacy.budget import Claims
+from cpgt.agent.privacy.mechanisms import PrivacyAccount, make_private
+from cpgt.agent.privacy.randomness import Randomness
 from cpgt.configuration.network import Network
 
 
@@ -32,6 +35,15 @@ def parts_of(network: Network, objectives: Sequence[Objective]) -> list[Part]:
     for part in parts:
         part.algorithm.check(part.objective.dimension)
     return parts
+
+
+def make_part_private(
+    network: Network, part: Part, rounds: int, randomness: Randomness
+) -> tuple[Part, PrivacyAccount | None]:
+    """The part with the objective that the network's mechanism lets its algorithm see."""
+    claims = Claims.of(network.claims)
+    problem = make_private(claims, part.algorithm, part.objective, rounds, randomness)
+    return part._replace(objective=problem.objective), problem.account
 
 
 def play_round(participants: Sequence[Participant], *, resend: bool = False) -> None:

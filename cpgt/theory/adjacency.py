@@ -16,9 +16,9 @@ from cpgt.theory.quadratics import hessians
 
 @dataclass(frozen=True)
 class AdjacencyClaims(Claims):
-    """Claims that fix delta and the kind of adjacency, so that an account can be computed."""
+    """Claims that fix sensitivity and adjacency, so that an account can be computed."""
 
-    delta: float = 1.0
+    sensitivity: float = 1.0
     adjacency: Adjacency = "function"
 
     def __post_init__(self) -> None:
@@ -27,12 +27,15 @@ class AdjacencyClaims(Claims):
 
 
 def adjacency_claims(
-    network: Network, delta: float | None, adjacency: Adjacency | None, smoothness: float | None
+    network: Network,
+    sensitivity: float | None,
+    adjacency: Adjacency | None,
+    smoothness: float | None,
 ) -> AdjacencyClaims:
     """The arguments where given, else the network file's claims, else the defaults."""
     file = network.privacy
     return AdjacencyClaims(
-        delta=delta or file.delta or 1.0,
+        sensitivity=sensitivity or file.sensitivity or 1.0,
         adjacency=adjacency or file.adjacency or "function",
         smoothness=file.smoothness if smoothness is None else smoothness,
         magnitude=file.magnitude,

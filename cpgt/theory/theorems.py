@@ -137,12 +137,12 @@ class Theorem2:
 
 
 def theorem_2(
-    alpha: float, L: float, s_x: float, s_y: float, q: float, delta: float = 1.0
+    alpha: float, L: float, s_x: float, s_y: float, q: float, sensitivity: float = 1.0
 ) -> Theorem2:
-    """Theorem 2 for one agent whose gradient may differ by `delta`, for infinitely many rounds."""
+    """Theorem 2 for one agent with this sensitivity, for infinitely many rounds."""
     q_min = least_decay(alpha, L)
     alpha_met, q_met = alpha < 1 / (2 * L), q_min < q < 1
     forever = None
     if alpha_met and q_met and min(s_x, s_y) > 0:
-        forever = epsilon_forever(Terms(alpha, L, delta, s_x, s_y, q, dimension=1))
+        forever = epsilon_forever(Terms(alpha, L, sensitivity, s_x, s_y, q, dimension=1))
     return Theorem2(1 / (2 * L), q_min, alpha_met, q_met, forever and forever.paper)

@@ -123,10 +123,16 @@ def test_choco(compressor: dict[str, Any], C: oracle.Compressor, decay: float) -
     ],
     ids=["top-2", "4-bit", "unbiased"],
 )
+@pytest.mark.parametrize(("every", "momentum"), [(1, 0.0), (1, 0.5), (3, 0.0), (4, 0.8)])
 def test_compressed_gradient_tracking(
-    compressor: dict[str, Any], C: oracle.Compressor, tolerance: float
+    compressor: dict[str, Any],
+    C: oracle.Compressor,
+    tolerance: float,
+    every: int,
+    momentum: float,
 ) -> None:
     options = {"alpha": 0.1, "gamma": 0.1, "damping_x": 0.4, "damping_y": 0.7}
+    options |= {"every": every, "momentum": momentum}
     network = network_of("compressed-gradient-tracking", **options, compressor=compressor)
     u = drawn(network)[1]
     wanted = reference.compressed_gradient_tracking(
@@ -139,6 +145,8 @@ def test_compressed_gradient_tracking(
         starts_of(network, SEED, D),
         u[:, :, 0],
         u[:, :, 1],
+        every,
+        momentum,
     )
     assert relative_error(run(network), wanted).max() < tolerance
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -24,7 +24,7 @@ from cpgt.agent.lifecycle import Phase
 from cpgt.agent.objectives import Objective
 from cpgt.agent.objectives.regression import LeastSquares
 from cpgt.agent.participant import Participant
-from cpgt.agent.privacy.budget import Claims, open_account
+from cpgt.agent.privacy.budget import Claims, Spending, open_account
 from cpgt.agent.privacy.noise import LaplaceNoise
 from cpgt.agent.privacy.randomness import Randomness, seeded_secret
 from cpgt.agent.session import Instruction, Log, Prepare, RecordSpent, Send, Session, failure
@@ -57,7 +57,7 @@ WEIGHTS = {1: 0.5, 2: 0.5}
 SQUARES = LeastSquares(np.eye(3), np.ones(3), 0.05)
 ALGORITHM = CPGT(0.1, 0.5, Identity(), LaplaceNoise((1.0, 1.0), 0.9))
 COUNTS = ({2: [1] * len(Counts._fields)}, {2: [2] * len(Counts._fields)})
-PUBLIC = Claims(delta=0.1, smoothness=1.0)
+PUBLIC = Claims(sensitivity=0.1, smoothness=1.0)
 
 
 def make_plan(parameters: dict[str, Any] | None = None, rounds: int = 100) -> Plan:
@@ -265,14 +265,14 @@ def test_ready_says_why_the_agent_is_not_private() -> None:
 def test_nothing_is_sent_once_the_state_exceeds_the_magnitude() -> None:
     """Otherwise epsilon, which is computed for states within it, would be wrong."""
     far = LeastSquares(np.eye(3), np.full(3, 1e6), 0.05)  # y_0 is about 1e5
-    run = Run(Claims(delta=0.1, smoothness=1.0, magnitude=1e3), far)
+    run = Run(Claims(sensitivity=0.1, smoothness=1.0, magnitude=1e3), far)
     run.start()
     with pytest.raises(BudgetError, match=r"exceeds privacy\.magnitude = 1000"):
         run.send()
     assert run.participant.meter.message == []
 
 
-@pytest.mark.parametrize("claims", [Claims(), PUBLIC, Claims(delta=0.1)])
+@pytest.mark.parametrize("claims", [Claims(), PUBLIC, Claims(sensitivity=0.1)])
 def test_without_a_magnitude_no_state_is_too_large(claims: Claims) -> None:
     run = Run(claims, LeastSquares(np.eye(3), np.full(3, 1e6), 0.05))
     run.start()
@@ -288,7 +288,7 @@ def test_epsilon_counts_a_round_that_was_sent_and_not_completed() -> None:
     assert expected
     rounds = expected.spend_until(WINDOW + 1)
     assert run.session.leaving() == [RecordSpent(WINDOW, rounds[WINDOW:])]
-    assert run.session.spending
+    assert isinstance(run.session.spending, Spending)
     assert run.session.spending.spent == rounds[-1]
     assert run.session.leaving() == [RecordSpent(WINDOW + 1, [])], "counted once"
 
@@ -315,7 +315,7 @@ def test_epsilon_is_recorded_and_sent_before_the_report() -> None:
 
 
 def test_epsilon_of_a_private_smoothness_is_recorded_and_not_sent() -> None:
-    run = Run(Claims(delta=0.1))  # L is computed from the data
+    run = Run(Claims(sensitivity=0.1))  # L is computed from the data
     run.start()
     record, report = run.play()
     assert isinstance(record, RecordSpent)
@@ -335,10 +335,10 @@ def test_a_report_without_rounds_spends_nothing() -> None:
 
 def budget_for(rounds: int) -> Claims:
     """A budget that lasts for this many rounds and no more."""
-    claims = Claims(delta=0.1, smoothness=1.0, magnitude=1e3)
+    claims = Claims(sensitivity=0.1, smoothness=1.0, magnitude=1e3)
     spending = open_account(claims, ALGORITHM, SQUARES)
     assert spending
-    return Claims(spending.spend_until(rounds)[-1].sound, 0.1, smoothness=1.0, magnitude=1e3)
+    return replace(claims, epsilon=spending.spend_until(rounds)[-1].sound)
 
 
 def test_the_end_of_the_budget_is_announced_three_windows_ahead() -> None:
@@ -361,13 +361,13 @@ def test_a_budget_that_lasts_longer_than_the_run_is_not_announced() -> None:
 
 
 def test_the_end_of_a_budget_is_announced_where_epsilon_is_private() -> None:
-    run = Run(Claims(0.195, 0.1, magnitude=1e3))  # L is computed from the data
+    run = Run(Claims(epsilon=0.195, sensitivity=0.1, magnitude=1e3))  # L is computed from the data
     spent, _ = sent(run.connect())
     assert spent == Spent(0, [], 0.195, 2)
 
 
 def test_an_infinite_epsilon_is_recorded_and_not_sent() -> None:
-    run = Run(Claims(delta=1e308, smoothness=1e308))
+    run = Run(Claims(sensitivity=1e308, smoothness=1e308))
     run.start()
     record, spent, _ = run.play()
     assert isinstance(record, RecordSpent)

@@ -160,3 +160,11 @@ def test_every_algorithm_has_its_row() -> None:
         assert ("private NO" in words) == (not family.adds_noise)
         assert all(option in words for option in ("alpha", *family.options))
     assert "damping_x" in rows["compressed-gradient-tracking"]
+
+
+@pytest.mark.parametrize("command", ["plan", "audit"])
+@pytest.mark.parametrize("value", ["0.1", "1.5"])
+def test_delta_is_no_distance_any_more(command: str, value: str) -> None:
+    done = CliRunner().invoke(main, [command, "paper", "--delta", value])
+    assert done.exit_code == 2
+    assert f"--sensitivity {value}" in done.output

@@ -62,9 +62,11 @@ def compressed_gradient_tracking(
     x: Array,
     u_x: Array,
     u_y: Array,
+    every: int = 1,
+    momentum: float = 0.0,
 ) -> Array:
     """The sums H_w = W H are stored separately, as in the authors' formulation."""
-    y = g(x)
+    y, evaluated, velocity = g(x), x, np.zeros_like(x)
     (h_x, h_y), (hw_x, hw_y) = np.zeros((2, *x.shape)), np.zeros((2, *x.shape))
     xs = [x]
     for k in range(len(u_x)):
@@ -79,8 +81,14 @@ def compressed_gradient_tracking(
             (1 - a) * h + a * hat
             for a, h, hat in zip(damping, (hw_x, hw_y), (hatw_x, hatw_y), strict=True)
         )
-        before, x = x, x - gamma * (hat_x - hatw_x) - alpha * y
-        y = y - gamma * (hat_y - hatw_y) + g(x) - g(before)
+        mixed_y = y - gamma * (hat_y - hatw_y)
+        x = x - gamma * (hat_x - hatw_x)
+        if k % every == every - 1:
+            velocity = momentum * velocity + (y if every == 1 else mixed_y)
+            x = x - alpha * velocity
+            mixed_y = mixed_y + g(x) - g(evaluated)
+            evaluated = x
+        y = mixed_y
         xs.append(x)
     return np.array(xs)
 

@@ -49,7 +49,7 @@ def test_a_whole_summary(example: Summary) -> None:
     assert cells(text, "saving")[1] == "10.06 x"
     assert (
         "privacy: epsilon 0.0572581 spent by agent 2, highest of the 6 agents that report it "
-        "(function adjacency, delta 1.0, rounding not counted)\n"
+        "(function adjacency, sensitivity 1.0, rounding not counted)\n"
     ) in text
     assert text.count("NOT PRIVATE: ") == 2
     assert text.endswith("files: results\n")
@@ -119,8 +119,10 @@ def test_budgets_and_agents_that_do_not_report(example: Summary) -> None:
 
 
 def test_what_epsilon_was_measured_in() -> None:
-    network = {"delta": 0.5}
-    assert _measured_in(network, None) == "function adjacency, delta 0.5, rounding not counted"
+    network = {"sensitivity": 0.5}
+    assert (
+        _measured_in(network, None) == "function adjacency, sensitivity 0.5, rounding not counted"
+    )
     assert _measured_in(network, 2.0) == "by its owner's claims, rounding counted"
     agreed = {**network, "epsilon": 2.0, "magnitude": 8.0, "adjacency": "record"}
-    assert _measured_in(agreed, 2.0) == "record adjacency, delta 0.5, |x|, |y| <= 8"
+    assert _measured_in(agreed, 2.0) == "record adjacency, sensitivity 0.5, |x|, |y| <= 8"

@@ -10,7 +10,9 @@ from __future__ import annotations
 import json
 import typing
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +24,7 @@ import zmq
 
 from cpgt import load_network
 from cpgt.agent.algorithms import X
-from cpgt.agent.privacy.randomness import Randomness
+from cpgt.agent.privacy.randomness import SECRET_BYTES, Randomness
 from cpgt.configuration.data import make_data
 from cpgt.wire.control import ControlServer
 from cpgt.wire.frames import build_frame, parse_frame
@@ -142,6 +144,8 @@ class Network:
             )
             for agent in AGENTS
         }  # fmt: skip
+        for agent in AGENTS:
+            until(partial(_copy_secret, folder / str(agent)), 30, "a secret")
 
     def _listening(self) -> int:
         assert self.coordinator.stderr
@@ -183,6 +187,13 @@ class Network:
             tap.close()
 
 
+def _copy_secret(folder: Path) -> bool:
+    """An agent deletes its secret when the run is over."""
+    with suppress(FileNotFoundError):
+        (folder / "copy").write_bytes((folder / "secret").read_bytes())
+    return (folder / "copy").exists() and (folder / "copy").stat().st_size == SECRET_BYTES
+
+
 def write_problem(folder: Path, compressor: str) -> None:
     paper = load_network("paper")
     for agent in AGENTS:
@@ -192,7 +203,7 @@ def write_problem(folder: Path, compressor: str) -> None:
         f"rounds = {ROUNDS}\nwindow = 20\nstart = 'uniform'\n"
         "[graph]\nkind = 'path'\nagents = 3\n[algorithm]\nalpha = 0.1\ngamma = 0.1\n"
         f"[compressor]\n{compressor}\n[noise]\ns_x = 1.0\ns_y = 1.0\nq = 0.99\n"
-        "[privacy]\ndelta = 1.0\nepsilon = 100.0\nmagnitude = 1e3\n"
+        "[privacy]\nsensitivity = 1.0\nepsilon = 100.0\nmagnitude = 1e3\n"
         "[objective]\nkind = 'least-squares'\nscale = 0.03\n"
     )
 
@@ -302,7 +313,7 @@ def check_nothing_private(tapped: Tapped, messages: dict[int, list[np.ndarray[An
     windows = {stream[at : at + 8] for stream in tapped.streams for at in range(len(stream) - 7)}
     for agent in AGENTS:
         folder = tapped.folder / str(agent)
-        secret = (folder / "secret").read_bytes()
+        secret = (folder / "copy").read_bytes()
         assert not windows & {secret[at : at + 8] for at in range(len(secret) - 7)}
         smoothness = json.loads((folder / "privacy.json").read_text())["smoothness"]
         with np.load(folder / "trace.npz") as trace, np.load(folder / "data.npz") as data:
@@ -387,7 +398,7 @@ def test_an_error_in_data_is_shown_to_its_owner_only(
     cpgt: Commands, tmp_path: Path, objective: dict[str, Any], data: dict[str, Any], words: str
 ) -> None:
     np.savez(tmp_path / "data.npz", allow_pickle=False, **data)
-    budget = ("--delta", "1", "--magnitude", "1")
+    budget = ("--sensitivity", "1", "--magnitude", "1")
     failed, errors, code = receive_failure(
         cpgt, objective, "--data", tmp_path / "data.npz", *budget
     )

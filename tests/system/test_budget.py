@@ -38,7 +38,7 @@ LOCAL = "tcp://127.0.0.1:*"
 
 BUDGET = (
     "rounds=300", "window=7", "noise.q=0.999", "privacy.adjacency=record", "privacy.smoothness=4.0",
-    "privacy.delta=0.1", "privacy.epsilon=1.0", "privacy.magnitude=1e4",
+    "privacy.sensitivity=0.1", "privacy.epsilon=1.0", "privacy.magnitude=1e4",
 )  # fmt: skip
 
 
@@ -83,7 +83,7 @@ def test_epsilon_of_private_data_stays_with_the_agent(cpgt: Commands, tmp_path: 
     (tmp_path / "net.toml").write_text(
         'rounds = 30\ndata = "{id}.npz"\n[algorithm]\nalpha = 0.1\n'
         '[graph]\nkind = "path"\nagents = 2\n[noise]\ns_x = 1.0\ns_y = 1.0\nq = 0.99\n'
-        "[privacy]\ndelta = 0.5\nepsilon = 50.0\nmagnitude = 1e3\n"
+        "[privacy]\nsensitivity = 0.5\nepsilon = 50.0\nmagnitude = 1e3\n"
         '[objective]\nkind = "least-squares"\nscale = 0.03\n'
     )
     done = cpgt.run("run", "net.toml", "--no-compare", "--out", "run")
@@ -98,7 +98,9 @@ def test_epsilon_of_private_data_stays_with_the_agent(cpgt: Commands, tmp_path: 
         data = make_data(paper, agent)
         objective = LeastSquares(data["A"], data["b"], 0.03)
         algorithm = load_network(str(out / "network.toml")).algorithm_of(agent)
-        spending = open_account(Claims(50.0, 0.5, magnitude=1e3), algorithm, objective)
+        spending = open_account(
+            Claims(epsilon=50.0, sensitivity=0.5, magnitude=1e3), algorithm, objective
+        )
         assert spending
         wanted = epsilon_after(spending.terms, 30)
         assert written["epsilon"] == pytest.approx(wanted._asdict(), rel=1e-9)
@@ -122,13 +124,13 @@ def test_a_coordinator_cannot_raise_an_owners_budget(
     """The coordinator grants without end. The agent leaves before the first round that its owner's
     budget does not allow, with any budget in the network file."""
     network = owners_copy(tmp_path)
-    privacy = PrivacySection(epsilon=networks, delta=1e-9, smoothness=9.0, magnitude=1e9)
+    privacy = PrivacySection(epsilon=networks, sensitivity=1e-9, smoothness=9.0, magnitude=1e9)
     network = network.model_copy(update={"privacy": privacy})
     (tmp_path / "agreed.toml").write_text(network.to_toml())
     with zmq.Context[zmq.Socket[bytes]]() as context:
         server = ControlServer(context, "tcp://127.0.0.1:*")
         try:
-            own = ("--epsilon", "1.0", "--delta", "0.1", "--adjacency", "record",
+            own = ("--epsilon", "1.0", "--sensitivity", "0.1", "--adjacency", "record",
                    "--smoothness", "4.0", "--magnitude", "1e4")  # fmt: skip
             command = ("--coordinator", server.endpoint, "--data", "data.npz", "--out", "own")
             agent = cpgt.start("agent", "1", *command, "--network", "agreed.toml", *own)
@@ -139,7 +141,7 @@ def test_a_coordinator_cannot_raise_an_owners_budget(
     assert agent.returncode == 5, errors
     account = json.loads((tmp_path / "own" / "privacy.json").read_text())
     assert 0.9 < account["epsilon"]["sound"] <= account["budget"] == 1.0
-    assert account["delta"] == 0.1
+    assert account["sensitivity"] == 0.1
     failed = sent[-1]
     assert isinstance(failed, Failed)
     assert failed.exit_code == 5
@@ -177,7 +179,10 @@ def converse(server: ControlServer, plan: Plan) -> list[object]:
             "objective.scale is 1000000.0 there and 0.02",
         ),
         ({"noise": {"s_x": 1e-9, "s_y": 100.0, "q": 0.999}}, "noise.s_x is 1e-09 there and 100.0"),
-        ({"privacy": {"delta": 1e-9}}, "privacy.delta is 1e-09 there and 1.0"),
+        (
+            {"privacy": {"mechanism": "state", "adjacency": "function", "sensitivity": 1e-9}},
+            "privacy.sensitivity is 1e-09 there and 1.0",
+        ),
     ],
 )
 def test_only_the_plan_that_was_agreed_on_is_accepted(
@@ -227,9 +232,9 @@ def test_a_budget_needs_what_it_is_measured_in(cpgt: Commands) -> None:
     done = cpgt.run("agent", "1", "--coordinator", "tcp://127.0.0.1:1", "--epsilon", "2.0")
     assert "--epsilon needs --network" in one_error_line(done)
     done = cpgt.run("run", "paper", *sets("privacy={epsilon=2.0}"), "--out", "run")
-    assert "privacy: delta is missing" in one_error_line(done)
-    done = cpgt.run("run", "paper", *sets("privacy={epsilon=2.0,delta=1.0}"), "--out", "run")
-    assert "privacy: magnitude is missing" in one_error_line(done)
+    assert "privacy.sensitivity: is missing; mechanism 'state' needs it" in one_error_line(done)
+    done = cpgt.run("run", "paper", *sets("privacy={epsilon=2.0,sensitivity=1.0}"), "--out", "run")
+    assert "privacy.magnitude: is missing; mechanism 'state' needs it" in one_error_line(done)
 
 
 def test_a_budget_that_the_first_round_exceeds(cpgt: Commands) -> None:
@@ -253,7 +258,16 @@ def test_a_planned_budget_lasts_for_all_rounds_and_is_not_exceeded(
     cpgt: Commands, tmp_path: Path
 ) -> None:
     """The account includes rounding. In most of these rounds the noise is at its floor."""
-    arguments = ("--epsilon", "100", "--delta", "0.1", "--rounds", "400", "--write", "private.toml")
+    arguments = (
+        "--epsilon",
+        "100",
+        "--sensitivity",
+        "0.1",
+        "--rounds",
+        "400",
+        "--write",
+        "private.toml",
+    )
     assert cpgt.run("plan", "paper", *arguments).returncode == 0
     done = cpgt.run("run", "private.toml", "--no-compare", "--out", "run")
     assert done.returncode == 0, done.stderr

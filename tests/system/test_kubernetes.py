@@ -37,7 +37,7 @@ def test_the_commands_of_the_pods_run_a_network(cpgt: Commands, tmp_path: Path) 
     assert "NOT PRIVATE" not in logs[1]
     summary = summary_of(tmp_path / "pod-0" / "results")
     assert (summary["status"], summary["rounds"], summary["agents"]) == ("completed", 100, 2)
-    assert (tmp_path / "pod-2" / "results" / "secret").exists(), "an agent's own folder"
+    assert (tmp_path / "pod-2" / "results" / "epsilon.csv").exists(), "an agent's own folder"
 
 
 def small() -> list[str]:

@@ -73,7 +73,9 @@ def test_the_sound_epsilon_is_not_exceeded(name: str, overrides: list[str]) -> N
     scales = ["noise.s_x=1", "noise.s_y=1", "noise.q=0.8", "rounds=2"]
     network = load_network(name, [*overrides, *scales])
     objectives = build_objectives(network, {})
-    found = run_audit(network, objectives, AdjacencyClaims(delta=0.5), AuditSettings(trials=60))
+    found = run_audit(
+        network, objectives, AdjacencyClaims(sensitivity=0.5), AuditSettings(trials=60)
+    )
     assert found.exact is not None
     assert found.bound.epsilon <= found.exact <= found.claimed.sound
     assert not found.violated
@@ -91,7 +93,7 @@ def test_one_record_changed() -> None:
     found = run_audit(
         network,
         objectives,
-        AdjacencyClaims(delta=0.5, adjacency="record", smoothness=2.0),
+        AdjacencyClaims(sensitivity=0.5, adjacency="record", smoothness=2.0),
         AuditSettings(trials=60, agent=3),
     )
     assert found.agent == 3 and found.exact is not None
@@ -100,11 +102,11 @@ def test_one_record_changed() -> None:
 
 @pytest.mark.parametrize("kind", ["logistic", "softmax"])
 def test_one_record_with_a_label_replaced(kind: str) -> None:
-    """The other row is within delta everywhere, not only at 0, and within the claimed L."""
+    """The other row is within sensitivity everywhere, not only at 0, and within the claimed L."""
     noise = ["noise.s_x=1", "noise.s_y=1", "noise.q=0.8", "rounds=3", "compressor.kind=identity"]
     network = load_network(kind, noise)
     objectives, rng = build_objectives(network, {}), np.random.default_rng(1)
-    claims = AdjacencyClaims(delta=0.25, adjacency="record", smoothness=3.0)
+    claims = AdjacencyClaims(sensitivity=0.25, adjacency="record", smoothness=3.0)
     found = run_audit(network, objectives, claims, AuditSettings(trials=60, agent=3))
     assert found.largest_seen is not None
     assert found.bound.epsilon <= found.largest_seen < found.claimed.sound < math.inf
@@ -124,7 +126,7 @@ def test_a_record_that_cannot_be_changed_so_little() -> None:
         run_audit(
             network,
             build_objectives(network, {}),
-            AdjacencyClaims(delta=1e-6, adjacency="record", smoothness=3.0),
+            AdjacencyClaims(sensitivity=1e-6, adjacency="record", smoothness=3.0),
         )
 
 
@@ -132,7 +134,7 @@ def test_a_record_that_cannot_be_changed_so_little() -> None:
 
 
 def test_the_example_in_which_the_papers_epsilon_does_not_hold() -> None:
-    """L 1, alpha 0.05, q 0.6, s = delta = 1: exact 1.3929, paper 1.35."""
+    """L 1, alpha 0.05, q 0.6, s = sensitivity = 1: exact 1.3929, paper 1.35."""
     network, objectives = small(rounds=20)
     found = attacked(network, objectives, trials=60)
     assert found.exact == pytest.approx(1.3929, abs=5e-5)

@@ -267,7 +267,7 @@ def test_a_floor_below_which_rounding_eats_the_budget() -> None:
 
 
 def test_a_step_with_which_no_budget_lasts_is_told_so() -> None:
-    result = CliRunner().invoke(main, ["plan", "huber", "--epsilon", "50", "--delta", "0.01"])
+    result = CliRunner().invoke(main, ["plan", "huber", "--epsilon", "50", "--sensitivity", "0.01"])
     assert result.exit_code == 2 and len(result.output.splitlines()) == 1
     assert "alpha L is 0.712" in result.output and "lower algorithm.alpha" in result.output
 
@@ -303,7 +303,7 @@ def test_no_noise_is_no_privacy_and_no_error() -> None:
 
 def test_the_written_network_can_be_loaded_and_spends_the_budget(tmp_path: Path) -> None:
     file, out = tmp_path / "private.toml", tmp_path / "out"
-    arguments = ["plan", "paper", "--epsilon", "20", "--delta", "0.1", "--rounds", "200"]
+    arguments = ["plan", "paper", "--epsilon", "20", "--sensitivity", "0.1", "--rounds", "200"]
     result = CliRunner().invoke(main, [*arguments, "--write", str(file), "--out", str(out)])
     assert result.exit_code == 0, result.output
     network = load_network(str(file))

@@ -80,7 +80,7 @@ def test_without_compression_gamma_may_be_1() -> None:
 
 
 def test_theorem_2_of_the_written_example() -> None:
-    """L 1, alpha 0.05, q 0.6, all scales and delta 1: the paper's value is 1.35."""
+    """L 1, alpha 0.05, q 0.6, all scales and sensitivity 1: the paper's value is 1.35."""
     found = theorem_2(alpha=0.05, L=1.0, s_x=1.0, s_y=1.0, q=0.6)
     assert found.met
     assert found.epsilon == pytest.approx(1.05 * 0.36 / (0.36 - 0.05 - 0.03))

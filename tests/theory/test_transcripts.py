@@ -64,11 +64,11 @@ def losses(
     network: Network, objectives: list[Objective], rounds: int, seed: int
 ) -> Iterator[float]:
     """After each round, for the pair of problems that is worst in exact arithmetic."""
-    algorithm, delta = network.algorithm_of(AGENT), network.privacy.delta
+    algorithm, sensitivity = network.algorithm_of(AGENT), network.privacy.sensitivity
     scales = algorithm.noise.scales_of(np.arange(60))
     known = divergence(objectives[AGENT - 1], algorithm.alpha, scales)
-    assert known is not None and delta is not None
-    v = known.worst(delta, np.random.default_rng(seed))
+    assert known is not None and sensitivity is not None
+    v = known.worst(sensitivity, np.random.default_rng(seed))
     transports = MemoryTransport.network(network.neighbours)
     start = np.random.default_rng(seed).uniform(0, 1, (len(objectives), objectives[0].dimension))
     participants: list[Any] = [
@@ -89,7 +89,7 @@ def losses(
 def planned() -> tuple[Network, list[Objective]]:
     network = load_network("paper", ["rounds=3000"])
     objectives = build_objectives(network, {})
-    _, chosen = make_plan(network, objectives, AdjacencyClaims(delta=0.1), epsilon=100.0)
+    _, chosen = make_plan(network, objectives, AdjacencyClaims(sensitivity=0.1), epsilon=100.0)
     return chosen, objectives
 
 
@@ -122,7 +122,7 @@ def test_noise_that_falls_far_below_the_last_place_loses_more_than_exact_arithme
     falling = network.model_copy(
         update={"noise": network.noise.model_copy(update={"floor": 1e-17})}
     )
-    claims = Claims(delta=0.1)
+    claims = Claims(sensitivity=0.1)
     terms = make_terms(claims, falling.algorithm_of(AGENT), objectives[AGENT - 1].smoothness, 10)  # type: ignore[attr-defined]
     *_, lost = losses(falling, objectives, 400, seed=1)
     assert lost > 1.05 * epsilon_after(terms, 400).sound

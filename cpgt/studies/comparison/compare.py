@@ -34,7 +34,7 @@ from cpgt.studies.comparison.comparison_report import (
 from cpgt.studies.comparison.step_sizes import BUDGET, largest_smoothness, tune_networks
 from cpgt.wire.arrays import Floats
 
-DELTA = 1.0  # by which the gradients of adjacent problems differ
+SENSITIVITY = 1.0  # by which the gradients of adjacent problems differ
 
 
 def compare_algorithms(
@@ -91,7 +91,7 @@ def _largest_epsilon(network: Network, objectives: Sequence[Objective]) -> float
         return None
     alpha, dimension = network.algorithm.alpha, objectives[0].dimension
     terms = [
-        Terms(alpha, L, DELTA, noise["s_x"], noise["s_y"], noise["q"], dimension)
+        Terms(alpha, L, SENSITIVITY, noise["s_x"], noise["s_y"], noise["q"], dimension)
         for noise in map(network.noise.of, network.agents)
     ]
     return max(epsilon_after(each, network.rounds).sound for each in terms)

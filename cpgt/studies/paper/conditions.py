@@ -20,7 +20,7 @@ from cpgt.theory.theorems import (
     theorem_2,
 )
 
-DELTA = 1.0
+SENSITIVITY = 1.0
 
 
 class Conditions(NamedTuple):
@@ -44,7 +44,7 @@ def conditions(row: str) -> Conditions:
     constants = constants_of(network, curved.mu, curved.L, dimension, noise.q)
     alpha, gamma = network.algorithm.alpha, network.algorithm.gamma
     G = lemma_matrix(constants, alpha, gamma)
-    terms = Terms(alpha, curved.L, DELTA, noise.s_x, noise.s_y, noise.q, dimension)
+    terms = Terms(alpha, curved.L, SENSITIVITY, noise.s_x, noise.s_y, noise.q, dimension)
     epsilon = epsilon_forever(terms)
     return Conditions(
         network.name,
@@ -54,7 +54,7 @@ def conditions(row: str) -> Conditions:
         curved,
         theorem_1(constants, alpha, gamma),
         float(np.abs(np.linalg.eigvals(G)).max()),
-        theorem_2(alpha, curved.L, noise.s_x, noise.s_y, noise.q, DELTA),
+        theorem_2(alpha, curved.L, noise.s_x, noise.s_y, noise.q, SENSITIVITY),
         epsilon.sound if epsilon else None,
         [q for q in DECAYS if theorem_2(alpha, curved.L, 1.0, 1.0, q).met],
     )

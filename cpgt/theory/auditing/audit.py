@@ -85,10 +85,10 @@ def run_audit(
     own, rng = objectives[agent - 1], np.random.default_rng(settings.seed)
     known = divergence(own, network.algorithm.alpha, scales)
     if claims.adjacency == "function":
-        pair = function_pair(own, known, claims.delta, rng)
+        pair = function_pair(own, known, claims.sensitivity, rng)
     else:
         data = find_data(network, agent, {})
-        pair = record_pair(network, data, claims.delta, claims.smoothness or 0.0, rng)
+        pair = record_pair(network, data, claims.sensitivity, claims.smoothness or 0.0, rng)
     attacker = Attacker(network, agent, pair, scales)
 
     def attack(objective: Objective, seed: int) -> list[Statistic]:

@@ -1,9 +1,10 @@
 """A pair of adjacent problems as different as the adjacency allows, and its exact privacy loss.
 
-"function": f and f + <v, x> with |v| = delta. "record": one record of the data is replaced, and the
-gradient changes by at most delta. In a regression an entry of b changes. If records have labels, a
-row of A changes: the gradient of a record a is at most STEEPEST * scale * |a| long, so the
-row -c a, which pulls the other way, is within delta for c = delta / (STEEPEST * scale * |a|) - 1.
+With S for the sensitivity: "function": f and f + <v, x> with |v| = S. "record": one record of the
+data is replaced, and the gradient changes by at most S. In a regression an entry of b changes. If
+records have labels, a row of A changes: the gradient of a record a is at most STEEPEST * scale *
+|a| long, so the row -c a, which pulls the other way, is within S for
+c = S / (STEEPEST * scale * |a|) - 1.
 
 For fixed x^a and y^a the two states differ by Dx(k), Dy(k). For a quadratic f these are
 deterministic:
@@ -72,12 +73,12 @@ class Divergence:
         """The exact privacy loss of the pair with this v."""
         return float(np.abs(self.x @ v).sum() + np.abs(self.y @ v).sum())
 
-    def worst(self, delta: float, rng: np.random.Generator) -> Floats:
-        """A v of length delta with a large loss: ascent on a convex function, several starts."""
+    def worst(self, sensitivity: float, rng: np.random.Generator) -> Floats:
+        """A v of this length with a large loss: ascent on a convex function, several starts."""
         both, d = np.concatenate([self.x, self.y]), self.x.shape[-1]
         starts = [np.ones(d), *rng.choice([-1.0, 1.0], (STARTS - 1, d))]
         found = [_ascend(both, start) for start in starts]
-        best: Floats = delta * max(found, key=self.loss)
+        best: Floats = sensitivity * max(found, key=self.loss)
         return best
 
 
@@ -107,24 +108,24 @@ def divergence(objective: Objective, alpha: float, scales: Floats) -> Divergence
 
 
 def function_pair(
-    objective: Objective, known: Divergence | None, delta: float, rng: np.random.Generator
+    objective: Objective, known: Divergence | None, sensitivity: float, rng: np.random.Generator
 ) -> Pair:
     d = objective.dimension
-    v = known.worst(delta, rng) if known else np.full(d, delta / np.sqrt(d))
+    v = known.worst(sensitivity, rng) if known else np.full(d, sensitivity / np.sqrt(d))
     return Pair(objective, Shifted(objective, v), v)
 
 
 def record_pair(
-    network: Network, data: Data, delta: float, smoothness: float, rng: np.random.Generator
+    network: Network, data: Data, sensitivity: float, smoothness: float, rng: np.random.Generator
 ) -> Pair:
-    """One record changed as far as delta and L allow: the one that changes the gradient most."""
+    """One record changed as far as sensitivity and L allow: that which moves the gradient most."""
     kind, options = network.objective.kind, network.objective.options
     make: ObjectiveFactory = partial(build_objective, kind, options)
     first = make(data)
     if kind in STEEPEST:
-        others = _other_rows(data, delta / (STEEPEST[kind] * options.get("scale", 1.0)))
+        others = _other_rows(data, sensitivity / (STEEPEST[kind] * options.get("scale", 1.0)))
     elif "b" in data:
-        others = _other_numbers(make, data, delta)
+        others = _other_numbers(make, data, sensitivity)
     else:
         raise InputError(
             "record adjacency is audited by changing a labelled row of A, or an entry of b"
@@ -136,22 +137,25 @@ def record_pair(
     if best is None:
         raise InputError(
             f"record adjacency: no record can be changed so that the gradient changes by at most "
-            f"{delta:g} and L stays within {smoothness:g}; choose another --delta or --smoothness"
+            f"{sensitivity:g} and L stays within {smoothness:g}; "
+            "choose another --sensitivity or --smoothness"
         )
     for x in rng.normal(size=(8, first.dimension)):
-        if np.linalg.norm(_gap(first, best.second, x)) > delta * (1 + 1e-9):
-            raise InputError("changing a record changes the gradient by more than delta somewhere")
+        if np.linalg.norm(_gap(first, best.second, x)) > sensitivity * (1 + 1e-9):
+            raise InputError(
+                "changing a record changes the gradient by more than the sensitivity somewhere"
+            )
     return best
 
 
-def _other_numbers(make: ObjectiveFactory, data: Data, delta: float) -> Iterator[Data]:
-    """Each entry of b changed, so that the gradient at 0 changes by delta."""
+def _other_numbers(make: ObjectiveFactory, data: Data, sensitivity: float) -> Iterator[Data]:
+    """Each entry of b changed, so that the gradient at 0 changes by the sensitivity."""
     first = make(data)
     zero = np.zeros(first.dimension)
     for record in range(len(data["b"])):
         unit = float(np.linalg.norm(_gap(first, make(_changed(data, record, 1.0)), zero)))
         if unit > 0:
-            yield _changed(data, record, delta / unit)
+            yield _changed(data, record, sensitivity / unit)
 
 
 def _other_rows(data: Data, allowed: float) -> Iterator[Data]:

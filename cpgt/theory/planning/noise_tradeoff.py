@@ -144,7 +144,7 @@ class NoiseTradeoff:
     @cached_property
     def _rounding(self) -> tuple[Floats, Floats]:
         """U and F by number of rounds."""
-        unit = replace(self._terms, delta=0.0, s_x=1.0, s_y=1.0, q=1.0, floor=0.0, grid=0.0)
+        unit = replace(self._terms, sensitivity=0.0, s_x=1.0, s_y=1.0, q=1.0, floor=0.0, grid=0.0)
         x, y = self._response.unit_costs(1.0)
         return _spent(unit, self._response.rounds), x + y
 

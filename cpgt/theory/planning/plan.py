@@ -69,7 +69,7 @@ class NetworkPlan:
     alpha: float
     gamma: float
     adjacency: Adjacency
-    delta: float
+    sensitivity: float
     magnitude: float | None  # the bound on |x| and |y|; None: rounding is not counted
     largest: float | None  # of |x| and |y| in rehearsals, if there is a bound
     rounding: float  # the part of epsilon that rounding spends, if it is counted
@@ -189,7 +189,7 @@ class Planner:
             alpha=alpha,
             gamma=gamma,
             adjacency=claims.adjacency,
-            delta=claims.delta,
+            sensitivity=claims.sensitivity,
             magnitude=claims.magnitude,
             largest=measure_magnitude(network, self.objectives) if claims.magnitude else None,
             rounding=self._rounding(epsilon) if claims.magnitude else 0.0,
@@ -204,7 +204,7 @@ class Planner:
             rho_w=constants.rho_w,
             noise=noise,
             theorem_1=theorems.theorem_1(constants, alpha, gamma),
-            theorem_2=theorems.theorem_2(alpha, L, **noise, delta=claims.delta),
+            theorem_2=theorems.theorem_2(alpha, L, **noise, sensitivity=claims.sensitivity),
             epsilon=epsilon,
             epsilon_forever={a: epsilon_forever(t) for a, t in self._exact_terms.items()},
             rate=self._rate(),

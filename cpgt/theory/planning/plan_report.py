@@ -64,7 +64,7 @@ def _epsilons(plan: NetworkPlan) -> Table:
         limit = format_number(forever and forever.sound, ".4g", "none")
         name = f"{name}, {plan.rounds:,} rounds"
         rows.append((name, f"{spent.paper:.4g}", f"{spent.sound:.4g}", limit))
-    heading = f"epsilon, delta = {plan.delta:g} ({plan.adjacency})"
+    heading = f"epsilon, sensitivity = {plan.sensitivity:g} ({plan.adjacency})"
     return make_table((heading, "paper", "sound", "infinite rounds, exact"), rows)
 
 
@@ -141,7 +141,7 @@ def draw_frontier(plan: NetworkPlan, folder: Path) -> None:
     """Write frontier.pdf and frontier.png."""
     from cpgt.results.figures import figure, marked
 
-    difference = f"delta = {plan.delta:g}, {plan.adjacency} adjacency"
+    difference = f"sensitivity = {plan.sensitivity:g}, {plan.adjacency} adjacency"
     note = f"{plan.agents} agents, d = {plan.dimension}, {difference}"
     epsilons = sorted({choice.epsilon for choice in plan.frontier})
     with figure(folder, "frontier", note=note) as (axes,):

@@ -25,7 +25,7 @@ from cpgt.agent.privacy.account import (
 
 Array = NDArray[np.float64]
 Gradient = Callable[[Array], Array]
-EXAMPLE = Terms(alpha=0.05, smoothness=1.0, delta=1.0, s_x=1.0, s_y=1.0, q=0.6, dimension=1)
+EXAMPLE = Terms(alpha=0.05, smoothness=1.0, sensitivity=1.0, s_x=1.0, s_y=1.0, q=0.6, dimension=1)
 
 
 def coupled_loss(
@@ -90,8 +90,8 @@ def test_no_quadratic_loses_more(dimension: int, seed: int) -> None:
     H = M @ M.T
     L = float(np.linalg.eigvalsh(H).max())
     shift = rng.normal(size=dimension)
-    delta = float(np.linalg.norm(shift))
-    terms = Terms(0.3 / L, L, delta, 0.7, 2.0, 0.9, dimension)
+    sensitivity = float(np.linalg.norm(shift))
+    terms = Terms(0.3 / L, L, sensitivity, 0.7, 2.0, 0.9, dimension)
     zero, x0 = np.zeros(dimension), rng.normal(size=dimension)
     loss, most = coupled_loss(quadratic(H, zero), quadratic(H, shift), terms, x0, 30, rng)
     assert abs(loss) <= most <= epsilon_after(terms, 30).sound * (1 + 1e-9)
@@ -122,7 +122,7 @@ def test_no_change_of_a_record_loses_more(seed: int) -> None:
 
 
 def test_one_record_needs_more_than_the_papers_adjacency() -> None:
-    """Gradients 0 and delta sign(x): not a constant, so function adjacency does not hold."""
+    """Gradients 0 and sensitivity sign(x): not a constant, so function adjacency does not hold."""
     terms = Terms(0.1, 0.0, 1.0, 1.0, 1.0, 0.9, 1)
     first: Gradient = lambda x: 0.0 * x  # noqa: E731
     second: Gradient = lambda x: np.sign(x)  # noqa: E731
@@ -139,17 +139,17 @@ settable = st.floats(1e-3, 1e3)
 
 
 @given(
-    step=st.floats(0, 0.3), L=settable, delta=settable, s_x=settable, s_y=settable,
+    step=st.floats(0, 0.3), L=settable, sensitivity=settable, s_x=settable, s_y=settable,
     above=st.floats(0.1, 1), dimension=st.integers(1, 1000),
 )  # fmt: skip
 @settings(max_examples=60, deadline=None)
 def test_the_sum_converges_to_the_closed_form(
-    step: float, L: float, delta: float, s_x: float, s_y: float, above: float, dimension: int
+    step: float, L: float, sensitivity: float, s_x: float, s_y: float, above: float, dimension: int
 ) -> None:
     alpha = step / L
     least = least_decay(alpha, L)
     q = least + above * (1 - least)
-    terms = Terms(alpha, L, delta, s_x, s_y, q, dimension)
+    terms = Terms(alpha, L, sensitivity, s_x, s_y, q, dimension)
     forever = epsilon_forever(terms)
     assert forever is not None
     rounds = 10 + math.ceil(40 / math.log(q / least)) if least else 10
@@ -276,7 +276,7 @@ def test_rounding_accumulates_in_the_states() -> None:
 @pytest.mark.parametrize(
     ("change", "name"),
     [
-        ({"delta": -1.0}, "delta"), ({"smoothness": math.nan}, "smoothness"),
+        ({"sensitivity": -1.0}, "sensitivity"), ({"smoothness": math.nan}, "smoothness"),
         ({"s_x": math.inf}, "s_x"), ({"q": 0.0}, "q must"), ({"q": 1.5}, "q must"),
         ({"dimension": 0}, "dimension"), ({"adjacency": "both"}, "adjacency"),
         ({"floor": 1e-300}, "floor"),

@@ -25,8 +25,8 @@ from tests.agent.problems import COMPRESSIONS, Array, Quadratics, make_network
 
 ALGORITHM = CPGT(0.1, 1.0, Identity(), LaplaceNoise((3.0, 2.0), 0.95))
 SQUARES = LeastSquares(np.diag([1.0, 2.0, 3.0]), np.zeros(3), scale=0.05)  # L = 2 * 0.05 * 9
-CLAIMS = Claims(delta=1.0, magnitude=1e-3)  # so small that rounding is next to nothing
-UNROUNDED = Claims(delta=1.0)
+CLAIMS = Claims(sensitivity=1.0, magnitude=1e-3)  # so small that rounding is next to nothing
+UNROUNDED = Claims(sensitivity=1.0)
 
 
 class Unknown:
@@ -48,13 +48,15 @@ def opened(
 
 # --- precedence of claims -------------------------------------------------------------------------
 
-NETWORK = Claims(epsilon=2.0, delta=1.0, adjacency="function", smoothness=5.0, magnitude=100.0)
+NETWORK = Claims(
+    epsilon=2.0, sensitivity=1.0, adjacency="function", smoothness=5.0, magnitude=100.0
+)
 
 
 def test_the_network_completes_the_claims_of_the_owner() -> None:
     assert Claims().overriding(NETWORK) == NETWORK
-    own = Claims(delta=3.0, adjacency="record").overriding(NETWORK)
-    assert own == replace(NETWORK, delta=3.0, adjacency="record")
+    own = Claims(sensitivity=3.0, adjacency="record").overriding(NETWORK)
+    assert own == replace(NETWORK, sensitivity=3.0, adjacency="record")
     assert Claims().overriding(Claims()) == Claims()
 
 
@@ -62,7 +64,7 @@ def test_the_network_completes_the_claims_of_the_owner() -> None:
     ("own", "networks", "holds"), [(1.0, 2.0, 1.0), (2.0, 1.0, 1.0), (1.0, None, 1.0)]
 )
 def test_the_smaller_budget_holds(own: float, networks: float | None, holds: float) -> None:
-    merged = Claims(epsilon=own, delta=1.0, magnitude=1.0).overriding(
+    merged = Claims(epsilon=own, sensitivity=1.0, magnitude=1.0).overriding(
         replace(NETWORK, epsilon=networks)
     )
     assert merged.epsilon == holds
@@ -71,7 +73,7 @@ def test_the_smaller_budget_holds(own: float, networks: float | None, holds: flo
 claims = st.builds(
     Claims,
     epsilon=st.none() | st.floats(0.5, 3.0),
-    delta=st.floats(0.01, 3.0),
+    sensitivity=st.floats(0.01, 3.0),
     adjacency=st.none() | st.sampled_from(["function", "record"]),
     smoothness=st.none() | st.floats(0.9, 5.0),
     magnitude=st.none() | st.floats(1.0, 1e6),
@@ -82,9 +84,9 @@ claims = st.builds(
 @settings(deadline=None, max_examples=60)
 @given(st.floats(0.5, 3.0), st.floats(0.1, 2.0), claims)
 def test_nothing_a_network_claims_lets_an_owners_budget_last_longer(
-    epsilon: float, delta: float, networks: Claims
+    epsilon: float, sensitivity: float, networks: Claims
 ) -> None:
-    own = Claims(epsilon=epsilon, delta=delta, magnitude=100.0)
+    own = Claims(epsilon=epsilon, sensitivity=sensitivity, magnitude=100.0)
     alone, merged = (_lasts(c) for c in (own.overriding(Claims()), own.overriding(networks)))
     assert merged <= alone
 
@@ -107,7 +109,8 @@ def test_unknown_claims_in_a_plan() -> None:
 def test_the_terms() -> None:
     terms = opened(replace(CLAIMS, magnitude=1e3, rounding=2.0**-45)).terms
     assert terms.smoothness == pytest.approx(0.9)
-    assert (terms.alpha, terms.delta, terms.s_x, terms.s_y, terms.q) == (0.1, 1.0, 3.0, 2.0, 0.95)
+    assert (terms.alpha, terms.sensitivity) == (0.1, 1.0)
+    assert (terms.s_x, terms.s_y, terms.q) == (3.0, 2.0, 0.95)
     assert (terms.dimension, terms.adjacency, terms.grid) == (3, "function", GRID)
     assert terms.floor == ALGORITHM.noise.effective_floor
     assert terms.rounding == pytest.approx(1e3 * 2.0**-53 * (4 * 2**8 + 4 + 2 * 0.1))
@@ -158,7 +161,7 @@ SILENT = CPGT(0.1, 1.0, Identity(), LaplaceNoise((0.0, 2.0), 0.95))
 @pytest.mark.parametrize(
     ("claims", "objective", "algorithm", "missing"),
     [
-        (Claims(), SQUARES, ALGORITHM, "delta"),
+        (Claims(), SQUARES, ALGORITHM, "sensitivity"),
         (CLAIMS, Unknown(), ALGORITHM, "L, which this objective does not know"),
         (CLAIMS, SQUARES, SILENT, "noise"),
         (
@@ -167,7 +170,7 @@ SILENT = CPGT(0.1, 1.0, Identity(), LaplaceNoise((0.0, 2.0), 0.95))
             ALGORITHM,
             "an L that holds for every",
         ),
-        (Claims(magnitude=1.0), SQUARES, ALGORITHM, "delta"),
+        (Claims(magnitude=1.0), SQUARES, ALGORITHM, "sensitivity"),
     ],
 )
 def test_a_missing_input_is_an_error_only_with_a_budget(
@@ -291,8 +294,8 @@ def test_rounding_costs_more_the_smaller_the_noise() -> None:
 
 def test_a_run_inside_one_process_ends_with_the_first_budget() -> None:
     problem = Quadratics(4, rows=3, dimension=3, scale=0.05, seed=1)
-    table = {"epsilon": 2.06, "delta": 1.0, "magnitude": 1e3}
-    budget = Claims(epsilon=2.06, delta=1.0, magnitude=1e3)
+    table = {"epsilon": 2.06, "sensitivity": 1.0, "magnitude": 1e3}
+    budget = Claims(epsilon=2.06, sensitivity=1.0, magnitude=1e3)
     network = make_network(COMPRESSIONS["identity"], {"kind": "ring", "agents": 4}, privacy=table)
     lasts = [opened(budget, f, network.algorithm_of(1)).affordable(500) for f in problem.objectives]
     shortest = min(lasts)
@@ -306,7 +309,7 @@ def test_a_run_inside_one_process_checks_the_magnitude() -> None:
     network = make_network(
         COMPRESSIONS["identity"],
         {"kind": "ring", "agents": 4},
-        privacy={"delta": 1.0, "magnitude": 1e-3},
+        privacy={"sensitivity": 1.0, "magnitude": 1e-3},
     )
     with pytest.raises(BudgetError, match=r"exceeds privacy\.magnitude = 0\.001"):
         cpgt.run(network, problem.objectives, rounds=5, seed=1)
@@ -332,9 +335,8 @@ def test_only_the_owner_can_read_the_log(tmp_path: Path) -> None:
         3.0,
         "computed from private data",
     )
-    assert {"alpha", "delta", "smoothness", "q", "s_x", "s_y", "adjacency", "dimension"} <= set(
-        said
-    )
+    inputs = {"alpha", "sensitivity", "smoothness", "q", "s_x", "s_y", "adjacency", "dimension"}
+    assert inputs <= set(said)
     for name in ("epsilon.csv", "privacy.json"):
         assert (tmp_path / "own" / name).stat().st_mode & 0o777 == 0o600
 
