@@ -22,6 +22,7 @@ typedef struct {
     int digits, base, width; /* levels a byte, in this base; if digits is 0, bits a level */
     Py_ssize_t messages, packed_size, dense_size;
     double alpha, fill, shrink, tiny;
+    double magnitude; /* of every coordinate of x and y; infinite: no bound */
     double *weights, *values, *noised, *pull, *reference, *gradient, *received;
 } Round;
 
@@ -175,6 +176,12 @@ static int get_doubles(PyObject *given, Py_ssize_t number, int flags, Py_buffer 
     return -1;
 }
 
+/* A coordinate of a state, moved into [-magnitude, magnitude]; NaN becomes -magnitude. */
+static double bounded(const Round *self, double value)
+{
+    return isinf(self->magnitude) ? value : fmin(fmax(value, -self->magnitude), self->magnitude);
+}
+
 PyDoc_STRVAR(absorb_doc,
              "absorb(payloads, x): add the payloads of all, a list with the own one first, and\n"
              "write the next x into an array. Raises ValueError, and changes nothing, if one of\n"
@@ -204,7 +211,7 @@ static PyObject *absorb(Round *self, PyObject *args)
         self->reference[i] += self->received[i];
     double *new_x = self->values, *y = self->values + d;
     for (int i = 0; i < d; i++)
-        new_x[i] = (self->noised[i] + self->pull[i]) - y[i] * self->alpha;
+        new_x[i] = bounded(self, (self->noised[i] + self->pull[i]) - y[i] * self->alpha);
     memcpy(x.buf, new_x, x.len);
     PyBuffer_Release(&x);
     Py_RETURN_NONE;
@@ -221,8 +228,8 @@ static PyObject *track(Round *self, PyObject *given)
         return NULL;
     const double *gradient = view.buf;
     for (int i = 0; i < d; i++) {
-        self->values[d + i] =
-            (self->noised[d + i] + self->pull[d + i]) + (gradient[i] - self->gradient[i]);
+        self->values[d + i] = bounded(
+            self, (self->noised[d + i] + self->pull[d + i]) + (gradient[i] - self->gradient[i]));
         self->gradient[i] = gradient[i];
     }
     PyBuffer_Release(&view);
@@ -278,17 +285,17 @@ static int set_shape(Round *self)
 }
 
 PyDoc_STRVAR(round_doc,
-             "Round(bits, alpha, fill, shrink, tiny, weights, values, gradient): the state of one\n"
-             "agent. weights (of all messages, the own first), values (2, d) and gradient (d) are\n"
-             "bytes of doubles.");
+             "Round(bits, alpha, fill, shrink, tiny, magnitude, weights, values, gradient): the\n"
+             "state of one agent. weights (of all messages, the own first), values (2, d) and\n"
+             "gradient (d) are bytes of doubles.");
 
 static PyObject *make(PyTypeObject *type, PyObject *args, PyObject *Py_UNUSED(kwargs))
 {
     int bits;
-    double alpha, fill, shrink, tiny;
+    double alpha, fill, shrink, tiny, magnitude;
     Py_buffer weights, values, gradient;
-    if (!PyArg_ParseTuple(args, "iddddy*y*y*", &bits, &alpha, &fill, &shrink, &tiny, &weights,
-                          &values, &gradient))
+    if (!PyArg_ParseTuple(args, "idddddy*y*y*", &bits, &alpha, &fill, &shrink, &tiny,
+                          &magnitude, &weights, &values, &gradient))
         return NULL;
     Round *self = NULL;
     Py_ssize_t d = gradient.len / (Py_ssize_t)sizeof(double), unit = sizeof(double);
@@ -299,7 +306,8 @@ static PyObject *make(PyTypeObject *type, PyObject *args, PyObject *Py_UNUSED(kw
     } else if ((self = (Round *)type->tp_alloc(type, 0))) {
         *self = (Round){.ob_base = self->ob_base, .bits = bits, .dimension = (int)d,
                         .number = CHANNELS * (int)d, .messages = weights.len / unit,
-                        .alpha = alpha, .fill = fill, .shrink = shrink, .tiny = tiny};
+                        .alpha = alpha, .fill = fill, .shrink = shrink, .tiny = tiny,
+                        .magnitude = magnitude};
         if (set_shape(self) == 0) {
             memcpy(self->weights, weights.buf, weights.len);
             memcpy(self->values, values.buf, values.len);

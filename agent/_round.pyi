@@ -9,6 +9,7 @@ class Round:
         fill: float,
         shrink: float,
         tiny: float,
+        magnitude: float,
         weights: bytes,
         values: bytes,
         gradient: bytes,

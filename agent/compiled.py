@@ -7,6 +7,7 @@ and returns arrays here, too.
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Sequence
 
@@ -59,7 +60,10 @@ class CompiledCore:
         self._shape = state.values.shape
         constants = (algorithm.alpha, *quantizer_constants(bits, objective.dimension), float(TINY))
         arrays = (mixing[PULL], state.values, state.gradient)
-        self._round = Round(bits, *constants, *(_doubles(array).tobytes() for array in arrays))
+        self._round = Round(
+            bits, *constants, algorithm.noise.magnitude or math.inf,
+            *(_doubles(array).tobytes() for array in arrays),
+        )  # fmt: skip
 
     @property
     def values(self) -> Floats:

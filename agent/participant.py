@@ -96,9 +96,11 @@ class Participant:
         """Raise DivergedError if the state is not finite.
 
         Encoding finds a message that is not finite. A state can diverge without such a message, so
-        the process calls this once in a while.
+        the process calls this once in a while. A bounded state is always finite, and is not looked
+        at: others see that an agent stops.
         """
-        values = self.core.values
+        bounded = self._algorithm.noise.magnitude is not None
+        values = np.zeros(1) if bounded else self.core.values
         if not math.isfinite(np.vdot(values, values) + self.change):
             raise self._diverged()
 

@@ -176,9 +176,9 @@ class _Shell:
         options = dict(parameters.get("objective", {}))
         kind = options.pop("kind", "")
         objective = build_objective(kind, options, self.data)
-        algorithm = build_algorithm(parameters)
-        algorithm.check(objective.dimension)
         claims = settings.claims.overriding(Claims.of(parameters.get("privacy", {})))
+        algorithm = build_algorithm(parameters, claims.magnitude)
+        algorithm.check(objective.dimension)
         if claims.mechanism in (None, "state") and 0.0 in algorithm.noise.scales:
             self.notify("NOT PRIVATE: some messages carry no noise (noise.s_x or noise.s_y is 0)")
         if settings.ledger:

@@ -17,7 +17,6 @@ from cpgt.agent.lifecycle import Action, Phase, Trigger, step, trigger_of
 from cpgt.agent.objectives.registry import is_code
 from cpgt.agent.participant import Participant
 from cpgt.agent.privacy.account import Epsilon
-from cpgt.agent.privacy.budget import Spending
 from cpgt.agent.privacy.mechanisms import PrivacyAccount
 from cpgt.agent.settings import AgentSettings
 from cpgt.process import timing
@@ -90,7 +89,6 @@ class Session:
         self, participant: Participant, spending: PrivacyAccount | None, kernel_counts: KernelCounts
     ) -> None:
         self.participant, self.spending = participant, spending
-        self._bounded = spending if isinstance(spending, Spending) else None
         self._kernel_counts = kernel_counts
 
     # --- events -----------------------------------------------------------------------------------
@@ -157,8 +155,6 @@ class Session:
         """Call it before each message to the neighbours is sent."""
         assert self.participant
         self._round_began = now
-        if self._bounded:
-            self._bounded.check_magnitude(self.participant.core.values)
         return self._log_waiting({}, now) if self._notices.text else []
 
     def no_frame(self, now: float) -> list[Instruction]:

@@ -14,7 +14,8 @@
 One round:   x+ = x^a + gamma sum_j w_ij (x_j^c - x_i^c) - alpha y
              y+ = y^a + gamma sum_j w_ij (y_j^c - y_i^c) + grad f(x+) - grad f(x)
 
-The next state starts from x^a, not x: the noise stays in it.
+The next state starts from x^a, not x: the noise stays in it. Where a magnitude is set, every
+coordinate of x+ and y+ is moved into [-magnitude, magnitude] (agent/privacy/budget.py says why).
 
 The running sums keep the rounding errors of early, large values. sum_i y_i drifts from its
 invariant by less than a unit in the last place of the largest x a round.
@@ -61,8 +62,11 @@ class CPGT(SendsDifferences[SharedState, Outgoing]):
         return Limit.SHIFTED
 
     def start(self, objective: Objective, x: Floats) -> SharedState:
+        x = x.copy()
+        self.noise.bound(x)
         gradient = _gradient(objective, x)
         values = np.stack((x, gradient), axis=-2)
+        self.noise.bound(values)
         return SharedState(values, np.zeros((2, *values.shape)), gradient)
 
     def outgoing(self, state: SharedState, k: int, randomness: Randomness) -> Outgoing:
@@ -83,8 +87,10 @@ class CPGT(SendsDifferences[SharedState, Outgoing]):
         values = outgoing.noised + shared[PULL]
         x, y = values[X_ROWS], values[Y_ROWS]
         x -= before[Y_ROWS] * self._alpha
+        self.noise.bound(x)  # before the gradient, whose rounding error is known up to there
         gradient = _gradient(objective, x)
         y += gradient - old_gradient
+        self.noise.bound(y)
         return SharedState(values, shared, gradient)
 
     def eta_y(self, state: SharedState, outgoing: Outgoing) -> Floats:

@@ -77,8 +77,10 @@ def check_combination(kind: str, gamma: float, compressor: Any, scales: tuple[fl
         raise InputError(f"{name} exchanges x alone; leave noise.s_y out")
 
 
-def build_algorithm(parameters: Mapping[str, Any]) -> AnyAlgorithm:
-    """The algorithm from the plan's public parameters: algorithm, compressor, noise."""
+def build_algorithm(parameters: Mapping[str, Any], magnitude: float | None = None) -> AnyAlgorithm:
+    """The algorithm from the plan's public parameters: algorithm, compressor, noise.
+
+    `magnitude` bounds the states, if a privacy account counts on it."""
     try:
         options, form = dict(parameters["algorithm"]), dict(parameters["compressor"])
         kind = options.pop("kind")
@@ -89,7 +91,8 @@ def build_algorithm(parameters: Mapping[str, Any]) -> AnyAlgorithm:
         s_x, s_y, q = (parameters["noise"][name] for name in ("s_x", "s_y", "q"))
         check_combination(kind, options["gamma"], compressor, (s_x, s_y))
         make = ALGORITHMS[kind].make
-        noise = LaplaceNoise((s_x, s_y)[: make.channels], q, parameters["noise"].get("floor"))
+        scales, floor = (s_x, s_y)[: make.channels], parameters["noise"].get("floor")
+        noise = LaplaceNoise(scales, q, floor, magnitude)
         return make(compressor=compressor, noise=noise, **options)
     except (KeyError, TypeError) as error:
         raise InputError(f"the plan's parameters cannot be used: {error!r}") from None

@@ -54,17 +54,17 @@ class RecordObjective(Objective, Protocol):
         does. A record that cannot be used has a row that is not finite, and counts as 0."""
 
 
+NO_RECORDS = (
+    "the gradient mechanism clips the gradient of each record, and this objective has no "
+    "`records`, `scale`, `regulariser_gradient(x)` and `record_gradients(x)`; "
+    "use one that has, or another mechanism"
+)
+
+
 def require_records(objective: Objective) -> RecordObjective:
-    if isinstance(objective, RecordObjective):
-        return objective
-    missing = [name for name in RECORD_MEMBERS if not hasattr(objective, name)]
-    raise InputError(
-        "the gradient mechanism clips the gradient of each record, but the objective has no "
-        f'{", ".join(missing)}; use an objective with records, or mechanism = "objective"'
-    )
-
-
-RECORD_MEMBERS = ("records", "scale", "regulariser_gradient", "record_gradients")
+    if not isinstance(objective, RecordObjective):
+        raise InputError(NO_RECORDS)
+    return objective
 
 
 def smoothness_of(objective: Objective) -> float | None:

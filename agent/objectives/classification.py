@@ -10,6 +10,7 @@ import numpy as np
 from cpgt.agent.errors import DataError
 from cpgt.agent.objectives import Data
 from cpgt.agent.objectives.loading import labelled_rows
+from cpgt.agent.objectives.parts import LinearSplit
 from cpgt.agent.objectives.records import LinearScores, column_sums
 from cpgt.agent.objectives.regression import Scale, Weight, largest_eigenvalue, residual_bounds
 from cpgt.agent.objectives.rounding import EXP_ROUNDINGS, gradient_error, relative_error
@@ -24,7 +25,7 @@ class Logistic(LinearScores):
         self.dimension = A.shape[1]
         signed = signs[:, None] * A
         self._halved, self._scaled = np.ascontiguousarray(signed.T) / 2, scale / 2 * signed
-        self._l2 = l2
+        self._signs, self._l2 = signs, l2
         # With rows s_r a_r / 2 the score is t / 2, and the slope tanh(t / 2) - 1.
         self.scale, self._columns, self._targets = scale, self._halved, np.empty((0, len(A)))
 
@@ -48,6 +49,12 @@ class Logistic(LinearScores):
         slopes = relative_error(self.dimension + 1) * margins + relative_error(EXP_ROUNDINGS + 2)
         slopes += 2 * relative_error(len(margins) + 5)
         return gradient_error(slopes, self._scaled, self._l2, magnitude)
+
+    def split_linear_term(self) -> LinearSplit:
+        # log(1 + exp(-s t)) = log(1 + exp(t)) - [s = 1] t, and the first term is that of s = -1
+        A = 2 * self._signs[:, None] * self._halved.T
+        rest = Logistic(A, -np.ones_like(self._signs), self._l2, self.scale)
+        return LinearSplit(rest, np.where(self._signs > 0, -1.0, 0.0)[None], self.scale * A)
 
 
 class Softmax(LinearScores):
@@ -91,6 +98,11 @@ class Softmax(LinearScores):
         shares = np.expm1(2 * scores + relative_error(2 * EXP_ROUNDINGS + self._classes + 2))
         slopes = shares + relative_error(len(scores) + 5)
         return gradient_error(slopes, self._scaled, self._l2, magnitude)
+
+    def split_linear_term(self) -> LinearSplit:
+        no_label, A = np.full(self.records, -1.0), self._transposed.T.copy()
+        rest = Softmax(A, no_label, self._classes, self._l2, self.scale)
+        return LinearSplit(rest, -self._one_hot, self._scaled)
 
 
 def logistic(data: Data, l2: Weight, scale: Scale = 1.0) -> Logistic:

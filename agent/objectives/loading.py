@@ -16,8 +16,11 @@ from cpgt.agent.objectives import Data
 from cpgt.wire.arrays import Floats
 
 
-def load_data(path: Path | None) -> dict[str, NDArray[Any]]:
-    """The arrays of an .npz file. Pickled objects and numbers that are not finite are refused."""
+def load_data(path: Path | None, *, finite: bool = True) -> dict[str, NDArray[Any]]:
+    """The arrays of an .npz file. Pickled objects are refused.
+
+    Numbers that are not finite are refused too, unless a mechanism that protects records reads
+    them: it leaves such records out (`mend_records`)."""
     if path is None:
         return {}
     try:
@@ -33,12 +36,17 @@ def load_data(path: Path | None) -> dict[str, NDArray[Any]]:
         raise DataError(f"data file {path}: there is no such file") from None
     except (OSError, ValueError, EOFError, BadZipFile, zlib.error) as error:
         raise DataError(f"data file {path}: not an .npz file of plain arrays ({error})") from None
+    if finite:
+        require_finite_data(path, data)
+    return data
+
+
+def require_finite_data(path: Path, data: Data) -> None:
     for name, array in data.items():
         if np.issubdtype(array.dtype, np.number) and not np.isfinite(array).all():
             where = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
             found = f"{name}{list(where)} is {array[where]}"
             raise DataError(f"data file {path}: {found}; clean the data first")
-    return data
 
 
 def real_arrays(kind: str, data: Data, *names: str) -> list[Floats]:
@@ -54,9 +62,21 @@ def real_arrays(kind: str, data: Data, *names: str) -> list[Floats]:
 
 def labelled_rows(kind: str, data: Data, target: str) -> tuple[Floats, Floats]:
     """A, a row for each record, and the array `target`, a number for each record."""
-    A, b = real_arrays(kind, data, "A", target)
-    if A.ndim != 2 or 0 in A.shape or b.shape != A.shape[:1]:
-        raise DataError(
-            f"{kind} needs A of shape (m, d) and {target} of shape (m,), not {A.shape}, {b.shape}"
-        )
+    A, b = rows_and_targets(kind, data, target)
+    if not len(A):
+        raise _bad_shapes(kind, A, target, b)
     return A, b
+
+
+def rows_and_targets(kind: str, data: Data, target: str) -> tuple[Floats, Floats]:
+    """The same, with any number of records, or none."""
+    A, b = real_arrays(kind, data, "A", target)
+    if A.ndim != 2 or not A.shape[1] or b.shape != A.shape[:1]:
+        raise _bad_shapes(kind, A, target, b)
+    return A, b
+
+
+def _bad_shapes(kind: str, A: Floats, target: str, b: Floats) -> DataError:
+    return DataError(
+        f"{kind} needs A of shape (m, d) and {target} of shape (m,), not {A.shape}, {b.shape}"
+    )

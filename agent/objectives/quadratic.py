@@ -14,6 +14,7 @@ import numpy as np
 from cpgt.agent.errors import DataError
 from cpgt.agent.objectives import Data
 from cpgt.agent.objectives.loading import real_arrays
+from cpgt.agent.objectives.parts import LinearSplit
 from cpgt.agent.objectives.rounding import relative_error, root_mean_square
 from cpgt.wire.arrays import Floats
 
@@ -53,6 +54,11 @@ class Quadratic:
         sizes = np.abs(self._h).sum(axis=0) if self._h.ndim == 2 else np.abs(self._h)
         length = self.dimension if self._h.ndim == 2 else 1
         return relative_error(length + 3) * root_mean_square(magnitude * sizes + np.abs(self._b))
+
+    def split_linear_term(self) -> LinearSplit:
+        signs = None if self._signs is None else self._signs.copy()
+        rest = Quadratic(self._h.copy(), np.zeros_like(self._b), signs)
+        return LinearSplit(rest, np.array([[-1.0]]), self._b[None])
 
 
 def _eigenvalues(H: Floats) -> Floats:

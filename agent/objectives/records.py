@@ -21,8 +21,8 @@ import numpy as np
 
 from cpgt.wire.arrays import Floats
 
-BLOCK_NUMBERS = 2**15  # of a block of gradients, so that it stays in the cache
-SHORTEST, LONGEST = 16, 4096  # rows of a block
+BLOCK_NUMBERS = 2**18  # of a block of gradients, so that it stays in the cache
+SHORTEST, LONGEST = 64, 8192  # rows of a block
 
 
 class Block(NamedTuple):
@@ -110,7 +110,8 @@ def column_sums(values: Floats) -> Floats:
 def column_lengths(values: Floats) -> Floats:
     """2-norms over the first axis. They may overflow; nothing depends on them but accuracy."""
     if len(values) == 1:
-        return np.abs(values[0])
+        lengths: Floats = np.abs(values[0])
+        return lengths
     total = np.zeros(values.shape[1:])
     for row in values:
         total += row * row

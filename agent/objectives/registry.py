@@ -5,13 +5,14 @@ from __future__ import annotations
 import importlib
 import inspect
 from collections.abc import Callable, Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
 from cpgt.agent.errors import CodeError, InputError
-from cpgt.agent.objectives import Data, Objective
+from cpgt.agent.objectives import Data, Objective, RecordObjective, require_records
 from cpgt.agent.objectives.classification import logistic, softmax
+from cpgt.agent.objectives.mending import mend_records, require_record_kind
 from cpgt.agent.objectives.quadratic import quadratic
 from cpgt.agent.objectives.regression import huber, least_squares, ridge
 from cpgt.agent.options import check_bounds
@@ -75,6 +76,38 @@ def find_factory(kind: str) -> Callable[..., Objective]:
 
 
 def build_objective(kind: str, options: Mapping[str, Any], data: Data) -> Objective:
+    objective = _call(_checked_factory(kind, options, data), kind, options, data)
+    gradient, another = (objective.gradient(np.full(objective.dimension, at)) for at in (0.0, 1.0))
+    shape = np.shape(gradient)
+    if shape != (objective.dimension,):
+        due = (objective.dimension,)
+        raise CodeError(f"objective {kind!r}: the gradient has shape {shape}, not {due}")
+    if not isinstance(gradient, np.ndarray) or np.shares_memory(gradient, another):
+        raise CodeError(f"objective {kind!r}: the gradient must be a new numpy array each time")
+    return objective
+
+
+class RecordsOf(NamedTuple):
+    objective: RecordObjective
+    ignored: int  # records that cannot be used; private, for the owner's log
+
+
+def build_record_objective(kind: str, options: Mapping[str, Any], data: Data) -> RecordsOf:
+    """The objective for mechanisms that protect records. No record is a reason for an error.
+
+    A user's factory gets the data as it is, so `record_gradients` has to deal with bad records."""
+    factory = _checked_factory(kind, options, data)
+    ignored = 0
+    if not is_code(kind):
+        require_record_kind(kind)
+        data, ignored = mend_records(kind, options, data)
+    with np.errstate(all="ignore"):  # huge entries may overflow when they are scaled
+        objective = _call(factory, kind, options, data)
+    return RecordsOf(require_records(objective), ignored)
+
+
+def _checked_factory(kind: str, options: Mapping[str, Any], data: Data) -> Callable[..., Objective]:
+    """The factory of the kind, which takes these options."""
     factory = find_factory(kind)
     try:
         inspect.signature(factory).bind(data, **options)
@@ -84,6 +117,12 @@ def build_objective(kind: str, options: Mapping[str, Any], data: Data) -> Object
         pass  # some built-in functions have no signature
     if not is_code(kind):
         check_bounds("objective", factory, options)
+    return factory
+
+
+def _call(
+    factory: Callable[..., Objective], kind: str, options: Mapping[str, Any], data: Data
+) -> Objective:
     try:
         objective = factory(data, **options)
     except InputError as error:
@@ -92,11 +131,4 @@ def build_objective(kind: str, options: Mapping[str, Any], data: Data) -> Object
         raise
     if not isinstance(objective, Objective):
         raise CodeError(f"objective {kind!r}: its result has no `dimension` or no `gradient(x)`")
-    gradient, another = (objective.gradient(np.full(objective.dimension, at)) for at in (0.0, 1.0))
-    shape = np.shape(gradient)
-    if shape != (objective.dimension,):
-        due = (objective.dimension,)
-        raise CodeError(f"objective {kind!r}: the gradient has shape {shape}, not {due}")
-    if not isinstance(gradient, np.ndarray) or np.shares_memory(gradient, another):
-        raise CodeError(f"objective {kind!r}: the gradient must be a new numpy array each time")
     return objective

@@ -9,6 +9,7 @@ import numpy as np
 
 from cpgt.agent.objectives import Data
 from cpgt.agent.objectives.loading import labelled_rows
+from cpgt.agent.objectives.parts import LinearSplit, SquaredErrors
 from cpgt.agent.objectives.records import LinearScores
 from cpgt.agent.objectives.rounding import gradient_error, relative_error, root_mean_square
 from cpgt.bounds import NonNegative, Positive
@@ -43,6 +44,16 @@ class LeastSquares(LinearScores):
         terms = residual_bounds(self._transposed, self._b, magnitude) @ np.abs(self._scaled)
         return relative_error(self.dimension + len(self._b) + 5) * root_mean_square(terms)
 
+    def split_linear_term(self) -> LinearSplit:
+        rest = self._with_targets(np.zeros_like(self._b))
+        return LinearSplit(rest, -self._b[None], self._scaled)
+
+    def _with_targets(self, b: Floats) -> LeastSquares:
+        return LeastSquares(self._transposed.T.copy(), b, self.scale)
+
+    def squared_errors(self) -> SquaredErrors:
+        return SquaredErrors(self._transposed.T, self._b, self.scale, self._l2)
+
 
 class Ridge(LeastSquares):
     """f(x) = scale * |A x - b|^2 + l2 / 2 * |x|^2."""
@@ -60,6 +71,9 @@ class Ridge(LeastSquares):
 
     def rounding(self, magnitude: float) -> float:
         return super().rounding(magnitude) + relative_error(4) * self._l2 * magnitude
+
+    def _with_targets(self, b: Floats) -> LeastSquares:
+        return Ridge(self._transposed.T.copy(), b, self._l2, self.scale)
 
 
 class Huber(LinearScores):

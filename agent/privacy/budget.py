@@ -14,18 +14,35 @@ data, too, and stays in the agent's own folder. A claimed L contains no data, so
 reported. (All agents see when a budget ends a run. Claim an L where that must not depend on data.
 Record adjacency requires a claimed L, because it has to hold for every possible data set.)
 
-Rounding: two adjacent states that are equal in exact arithmetic may be computed some units in the
-last place apart. A budget therefore needs `magnitude`, a public bound M on |x| and |y|. The agent
-stops if they exceed it, and the account adds the largest rounding difference up to M to every
-coordinate in every round. With u = 2^-53, for both problems together:
+Magnitude and rounding: two adjacent states that are equal in exact arithmetic may be computed some
+units in the last place apart. A budget therefore needs `magnitude`, a public bound M. The agent
+moves every coordinate of x and y into [-M, M] (P below), and the account adds the largest rounding
+difference up to M to every coordinate in every round. With X = x^a + pull and Y = y^a + pull, which
+are the same numbers in both problems:
 
-    x+ = x^a + pull - alpha y             2 u (1 + alpha) M, and 2 u M for rounding to the lattice
-    y+ = y^a + pull + grad(x+) - grad(x)  2 u M, the same 2 u M, and 4 times the gradient's error
+    x+ = P(X - alpha y)   y+ = P(Y + grad(x+) - grad(x))   x(0) = P(start)   y(0) = P(grad(x(0)))
 
-(x^a + pull is the same number in both.) The error of a gradient is `rounding` times M. It is
-public, claimed for both problems, and checked against the bound of the objective
-(agent/objectives/rounding.py) where it has one. Without a budget and without `magnitude`, epsilon
-is that of exact arithmetic.
+Nothing stops because of x or y: a neighbour knows x^a and chooses the pull, so it could place
+x^a + pull at M + alpha theta, and a stop would tell it, without noise, whether y < theta.
+
+Proof that the recursion of the account stands. P changes no difference for the worse:
+|P(v) - P(w)| <= |v - w| in each coordinate, so in the 2-norm. X and Y cancel. So |x+ - x+'| is at
+most alpha a_k = b_{k+1}, and |y+ - y+'| at most the difference of the two gradients' changes, which
+is a_{k+1}, because x and x+ are the bounded states to which b_k and b_{k+1} apply.
+
+Proof of the rounding bound, with u = 2^-53, for both problems together:
+
+    x+   2 u (1 + alpha) M, and 2 u M for rounding to the lattice
+    y+   2 u M, the same 2 u M, and 4 times the gradient's error
+
+alpha y has an error of at most u alpha M, since |y| <= M. M is a float, so a sum beyond M is not
+rounded to below it: P of the rounded sum is P of the exact one, or the sum is within M and has an
+error of at most u M. So X and Y may be as large as neighbours can make them. If they are infinite
+or NaN, they are that in both problems, and so is P of the sum, because all other terms are finite.
+(alpha M, and M in lattice steps, overflow only where epsilon is beyond 2^900.)
+The error of a gradient at |x| <= M is `rounding` times M. It is public, claimed for both problems,
+and checked against the bound of the objective (agent/objectives/rounding.py) where it has one.
+Without a budget and without `magnitude`, epsilon is that of exact arithmetic.
 """
 
 from __future__ import annotations
@@ -44,10 +61,8 @@ from cpgt.agent.objectives import Objective, rounding_of, smoothness_of
 from cpgt.agent.objectives.rounding import UNIT
 from cpgt.agent.privacy.account import Account, Epsilon, PerChannel, Terms
 from cpgt.agent.privacy.noise import GRID, LaplaceNoise
-from cpgt.wire.arrays import Floats
 
 DEFAULT_ROUNDING = 2.0**-40  # error of a gradient over the magnitude: about 8,000 roundings
-NORM_MARGIN = 1.0 - 2.0**-20  # covers the rounding of a sum of squares
 CHUNK_ROUNDS = 256  # rounds whose scales are computed in one numpy call
 Mechanism: TypeAlias = Literal["gradient", "objective", "state"]
 Adjacency: TypeAlias = Literal["record", "add-remove", "function"]
@@ -130,7 +145,6 @@ class Spending:
         self._ahead: list[Epsilon] = []  # of rounds that are computed, but not spent yet
         self.rounds = 0  # spent
         self.spent = self._account.epsilon
-        self._safe_square = NORM_MARGIN * (self.magnitude or 0.0) ** 2
 
     def affordable(self, until: int) -> int:
         """How many of the rounds 0 .. until - 1 the budget allows."""
@@ -177,17 +191,6 @@ class Spending:
             **asdict(self.terms),
         }
 
-    def check_magnitude(self, values: Floats) -> None:
-        """Before a round is sent: raise if x or y exceeds what the account was computed for."""
-        # No coordinate exceeds the norm, and the norm takes one call: nearly every round ends here.
-        if self.magnitude is None or np.vdot(values, values) <= self._safe_square:
-            return
-        if not np.abs(values).max() <= self.magnitude:
-            raise BudgetError(
-                f"x or y exceeds privacy.magnitude = {self.magnitude:g}, for which epsilon was "
-                "computed; choose a larger privacy.magnitude, or lower algorithm.alpha"
-            )
-
 
 def open_account(claims: Claims, algorithm: AnyAlgorithm, objective: Objective) -> Spending | None:
     """The account, or None where an input of it is missing. With a budget that is an error."""
@@ -213,6 +216,10 @@ def _open(claims: Claims, algorithm: AnyAlgorithm, objective: Objective) -> Spen
         raise _Missing("sensitivity: by how much the gradients of adjacent problems may differ")
     if claims.magnitude is None and claims.epsilon is not None:
         raise _Missing("a bound on |x| and |y|, for rounding: privacy.magnitude or --magnitude")
+    if claims.magnitude != noise.magnitude:
+        raise InputError(
+            f"privacy.magnitude is {claims.magnitude}, but states are bounded by {noise.magnitude}"
+        )
     smoothness = _smoothness(claims, objective)
     _check_rounding(claims, objective)
     terms = make_terms(claims, algorithm, smoothness, objective.dimension)

@@ -36,14 +36,13 @@ def clipped_sum(objective: RecordObjective, x: Floats, clip: float) -> Integers:
     """sum_r v_r (d,) at the point x (d,). Its unit is `lattice_step`."""
     if objective.records * BOUND >= LARGEST_SUM:
         raise DataError(f"{objective.records} records are too many: their sum would be rounded")
-    length = clipped_length(objective.dimension)
     total = np.zeros(objective.dimension)
     with np.errstate(all="ignore"):
-        for values in _blocks(objective, x, clip, length):
+        for values in scaled_gradients(objective, x, clip):
             np.rint(values, values)
             good = np.einsum("cr,cr->r", values, values) <= float(BOUND) ** 2
             if not good.all():
-                values = np.where(good, values, 0.0)
+                values[:, ~good] = 0.0
             total += values.sum(axis=1)
     return total.astype(np.int64)
 
@@ -60,12 +59,18 @@ def lattice_step(clip: float, scale: float, dimension: int) -> float:
     return scale * clip / clipped_length(dimension)
 
 
-def _blocks(objective: RecordObjective, x: Floats, clip: float, length: int) -> Iterator[Floats]:
-    """Arrays (d, rows): the clipped gradients, scaled to `length`."""
+def scaled_gradients(objective: RecordObjective, x: Floats, clip: float) -> Iterator[Floats]:
+    """Arrays (d, rows): B' / C times the clipped gradients, and zeros after the last record.
+
+    An array is valid until the next one is requested."""
+    length = clipped_length(objective.dimension)
     if isinstance(objective, LinearScores):
+        rows = block_length(objective.dimension)
+        values = np.empty((objective.dimension, rows))
         for slopes, columns, lengths in objective.blocks(x):
             slopes *= length / np.maximum(column_lengths(slopes) * lengths, clip)
-            yield (slopes[:, None] * columns).reshape(objective.dimension, -1)
+            np.multiply(slopes[:, None], columns, values.reshape(len(slopes), -1, rows))
+            yield values
         return
     for gradients in _dense_blocks(objective, x):
         gradients *= length / np.maximum(column_lengths(gradients), clip)

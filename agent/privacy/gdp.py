@@ -13,8 +13,8 @@ All functions err on the safe side. delta_of is never below the true delta:
 
 - Q and R fall with their arguments, and phi(|a|) does. Q is taken at a - m, phi and R at |a| + m
   and b + m, with m = MARGIN b. If mu changes by a factor 1 + t, then a and b move by t b at most.
-  So m covers the rounding of all arguments, which is less than 2^-50 b, and a mu that is wrong by a
-  factor of 1 +- 2^-49.
+  So m covers the rounding of all arguments, which is less than 2^-50 b, and a mu that is rounded by
+  a factor of 1 +- 2^-49.
 - erfc and exp of C libraries are right to a few units of 2^-53, and so are the operations here.
   SLACK is added to both terms for that.
 - d delta / d mu = phi(a), so delta is at most mu times the largest phi on the way from 0 to mu. For
@@ -31,6 +31,7 @@ from collections.abc import Callable
 
 MARGIN = 2.0**-48
 SLACK = 2.0**-47
+ROOM = 2.0**-40
 SMALLEST = 2.0**-1022  # the smallest float of full precision
 _FAR = 1e100  # replaces larger numbers on the safe side, so that no infinity enters
 _LEVELS = 101  # odd, so that the continued fraction ends below R
@@ -59,11 +60,16 @@ def epsilon_of(mu: float, delta: float) -> float:
 
 
 def mu_of(epsilon: float, delta: float) -> float:
-    """The largest mu with delta_of(mu, epsilon) <= delta, rounded down; delta < 1."""
+    """The largest mu with delta_of(mu, epsilon) <= delta, rounded down, less ROOM; delta < 1.
+
+    ROOM is for what is computed from it: if noise spends this mu, the epsilon_of the sum of what
+    was spent is not above epsilon."""
     _require_at_least_zero(epsilon=epsilon, delta=delta)
     if delta >= 1:
         raise ValueError(f"delta is {delta}, but must be below 1")
-    return _bisect(lambda mu: delta_of(mu, epsilon) > delta)[0]
+    return _bisect(
+        lambda mu: any(delta_of(mu * factor, epsilon) > delta for factor in (1, 1 + ROOM))
+    )[0]
 
 
 def rho_of_epsilon(epsilon: float) -> float:

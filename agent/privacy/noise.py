@@ -57,6 +57,7 @@ class LaplaceNoise:
     scales: tuple[float, ...]
     q: PositiveFraction
     floor: float | None = None
+    magnitude: float | None = None  # the largest coordinate of the states that get this noise
 
     def __post_init__(self) -> None:
         if not all(0 <= scale < math.inf for scale in self.scales):
@@ -67,6 +68,8 @@ class LaplaceNoise:
                 f"noise.floor must be at least {MIN_FLOOR:.0e}, not {self.effective_floor}: "
                 "noise below it would be lost in rounding"
             )
+        if self.magnitude is not None and not 0 < self.magnitude < math.inf:
+            raise InputError(f"privacy.magnitude must be positive, not {self.magnitude}")
 
     @cached_property
     def effective_floor(self) -> float:
@@ -88,6 +91,14 @@ class LaplaceNoise:
         if z.shape[-1] <= SHORT:  # broadcasting costs more than the division of short vectors
             steps = np.repeat(steps, z.shape[-1], axis=-1)
         return [NoiseDraw(*draw) for draw in zip(z, steps, strict=True)]
+
+    def bound(self, values: Floats) -> None:
+        """Move every coordinate of a state into [-magnitude, magnitude], in place.
+
+        NaN becomes -magnitude. A private state never raises: that would tell others about it."""
+        if self.magnitude is not None:
+            np.fmax(values, -self.magnitude, out=values)
+            np.fmin(values, self.magnitude, out=values)
 
     def add(self, values: Floats, draw: NoiseDraw) -> Floats:
         """x^a from x and the draw of this round. The noise eta is x^a - x."""

@@ -67,4 +67,4 @@ class Network(PublicNetwork):
             raise ValueError(f"synthetic.classes: {self.objective.kind!r} needs {classes} here")
 
     def algorithm_of(self, agent: int) -> AnyAlgorithm:
-        return build_algorithm(self.parameters(agent))
+        return build_algorithm(self.parameters(agent), self.privacy.magnitude)

@@ -15,7 +15,6 @@ from cpgt.agent.algorithms import start_point
 from cpgt.agent.errors import InputError
 from cpgt.agent.objectives import Objective
 from cpgt.agent.participant import Participant
-from cpgt.agent.privacy.budget import Spending
 from cpgt.agent.privacy.mechanisms import PrivacyAccount
 from cpgt.agent.privacy.randomness import Randomness, fresh_secret, seeded_secret
 from cpgt.configuration.data import build_objectives
@@ -150,9 +149,6 @@ def _play(
     for k in range(rounds):
         if k == last:
             return
-        for participant, account in zip(participants, accounts, strict=True):
-            if isinstance(account, Spending):
-                account.check_magnitude(participant.core.values)
         play_round(participants)
         if (k + 1) % network.window:
             continue

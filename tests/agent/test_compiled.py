@@ -41,8 +41,15 @@ def compiler() -> None:
         pytest.skip("installed without a C compiler")
 
 
-def algorithm_of(bits: int, alpha: float = 0.1, scale: float = 1.0, q: float = 0.9) -> CPGT:
-    return CPGT(alpha, 0.3, Quantizer(bits), LaplaceNoise((scale, scale / 2), q))
+def algorithm_of(
+    bits: int,
+    alpha: float = 0.1,
+    scale: float = 1.0,
+    q: float = 0.9,
+    magnitude: float | None = None,
+) -> CPGT:
+    noise = LaplaceNoise((scale, scale / 2), q, magnitude=magnitude)
+    return CPGT(alpha, 0.3, Quantizer(bits), noise)
 
 
 def cores(
@@ -83,12 +90,19 @@ def assert_same(one: Core, other: Core) -> None:
     messages=st.integers(1, 12),
     scale=st.sampled_from([1e-12, 1e-3, 1.0, 1e6]),
     q=st.sampled_from([0.5, 0.99, 1.0]),
+    magnitude=st.sampled_from([None, 0.3, 1e3, 1e40]),  # reached always, mostly, never
     seed=st.integers(0, 2**32),
 )
 def test_both_cores_give_the_same_bits(
-    bits: int, dimension: int, messages: int, scale: float, q: float, seed: int
+    bits: int,
+    dimension: int,
+    messages: int,
+    scale: float,
+    q: float,
+    magnitude: float | None,
+    seed: int,
 ) -> None:
-    algorithm = algorithm_of(bits, scale=scale, q=q)
+    algorithm = algorithm_of(bits, scale=scale, q=q, magnitude=magnitude)
     compiled, arrays = cores(algorithm, dimension, messages, seed)
     rng = np.random.default_rng(seed)
     assert_same(compiled, arrays)
@@ -100,6 +114,31 @@ def test_both_cores_give_the_same_bits(
         compiled.absorb(payloads)
         arrays.absorb(payloads)
         assert_same(compiled, arrays)
+        assert np.abs(compiled.values).max() <= (magnitude or np.inf)
+
+
+def test_a_magnitude_that_is_not_reached_changes_no_bit() -> None:
+    free, bound = (cores(algorithm_of(2, magnitude=m), 10, 1, 7)[0] for m in (None, 1e6))
+    for k in range(70):
+        payload = free.payload(k)
+        assert bound.payload(k) == payload
+        free.absorb([payload])
+        bound.absorb([payload])
+        assert_same(free, bound)
+
+
+def test_a_bounded_state_is_finite_whatever_the_gradient_is() -> None:
+    class Broken(LogCosh):
+        rounds = 0
+
+        def gradient(self, x: Array) -> Any:
+            self.rounds += 1
+            return super().gradient(x) * (1.0, np.nan, np.inf, 1.0, -np.inf)[self.rounds % 5]
+
+    for made in cores(algorithm_of(2, magnitude=7.0), 10, 1, 7, Broken):
+        for k in range(20):
+            made.absorb([made.payload(k)])
+            assert np.abs(made.values).max() <= 7.0
 
 
 def test_an_objective_may_give_single_precision() -> None:
@@ -235,7 +274,7 @@ def test_the_compiled_part_checks_what_it_is_given() -> None:
         (2, doubles, doubles * 20, doubles * 10),
     ):
         with pytest.raises(ValueError, match="not supported"):
-            make(bits, 0.1, 2.0, 0.1, 1e-140, weights, values, gradient)
+            make(bits, 0.1, 2.0, 0.1, 1e-140, np.inf, weights, values, gradient)
     x = np.empty(10)
     own = encode(Dense(np.zeros((2, 10))))
     calls: list[tuple[Callable[[], Any], type[Exception]]] = [

@@ -120,7 +120,7 @@ def _rounding_remarks(plan: NetworkPlan) -> Iterator[str]:
     beyond = plan.largest > plan.magnitude
     yield (
         f"Rounding is counted and spends {plan.rounding:.2g} of epsilon: no noise is smaller than "
-        f"noise.floor = {plan.floor:.3g}. An agent stops if its |x| or |y| exceeds "
+        f"noise.floor = {plan.floor:.3g}. Each |x| and |y| is kept within "
         f"privacy.magnitude = {plan.magnitude:g}; the largest in rehearsals is {plan.largest:.3g}"
         + ("[bold red], beyond it[/]: choose a larger one." if beyond else ".")
     )
