@@ -139,7 +139,7 @@ def _scores(features: Any, labels: Any, rng: np.random.Generator) -> Any:
 
 
 def assign(scores: Any, rng: np.random.Generator) -> Any:
-    """The hospital of each record, from 0. The smallest chooses first, the largest gets the rest."""
+    """Each record's hospital, from 0. The smallest chooses first, the largest gets the rest."""
     places = np.zeros(len(scores), int)
     free = np.arange(len(scores))
     for k in range(len(SHARES) - 1, 0, -1):
