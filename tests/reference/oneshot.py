@@ -15,7 +15,10 @@ Array = NDArray[np.float64]
 def regression_term(A: Array, b: Array, scale: float) -> list[Fraction]:
     """c of scale |A x - b|^2 = ... - 2 scale sum_r b_r a_r x."""
     return [
-        -sum((Fraction(2.0 * scale * a) * Fraction(t) for a, t in zip(column, b, strict=True)))
+        -sum(
+            (Fraction(2.0 * scale * a) * Fraction(t) for a, t in zip(column, b, strict=True)),
+            Fraction(0),
+        )
         for column in A.T
     ]
 
@@ -57,4 +60,5 @@ def coarse_spherical(bits: int, reach: int) -> Array:
     taxi = np.abs(first) + np.abs(second)
     excess = np.rint(math.sqrt(2) * np.hypot(first, second) - taxi)
     weights: Array = np.exp(-(taxi + excess) / 2**bits)
-    return weights / weights.sum()
+    weights /= weights.sum()
+    return weights

@@ -11,7 +11,13 @@ from scipy import stats
 from cpgt.agent.privacy import spherical
 from cpgt.agent.privacy.lattice import Stream
 from cpgt.agent.privacy.randomness import Randomness, seeded_secret
-from cpgt.agent.privacy.spherical import BITS, LARGEST_DIMENSION, shift_for, spherical_noise
+from cpgt.agent.privacy.spherical import (
+    BITS,
+    LARGEST_DIMENSION,
+    accepted_candidates,
+    shift_for,
+    spherical_noise,
+)
 from tests.reference.oneshot import coarse_spherical
 
 
@@ -19,14 +25,13 @@ def stream(seed: int) -> Stream:
     return Randomness(seeded_secret(seed, 1)).keyed_stream(b"test")
 
 
-def draws(dimension: int, number: int) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
-    one = stream(dimension)
-    return np.stack([spherical_noise(one, dimension) for _ in range(number)]) / 2.0**BITS
-
-
 @pytest.mark.parametrize("d", [1, 2, 5, 10])
 def test_lengths_and_directions_are_those_of_the_density(d: int) -> None:
-    z = draws(d, 2000) * math.sqrt(d)  # density exp(-|z|_2)
+    accepted = accepted_candidates(stream(d), d, 20_000)
+    z = accepted / 2.0**BITS * math.sqrt(d)  # density exp(-|z|_2)
+    chance = math.gamma(d) * 2 * math.pi ** (d / 2) / math.gamma(d / 2) / (2 * math.sqrt(d)) ** d
+    deviation = math.sqrt(20_000 * chance * (1 - chance))
+    assert abs(len(z) - 20_000 * chance) <= 5 * deviation
     lengths = np.linalg.norm(z, axis=1)
     assert stats.kstest(lengths, stats.gamma(d).cdf).pvalue > 1e-4
     assert abs((z > 0).mean() - 0.5) < 5 * 0.5 / math.sqrt(z.size)
@@ -36,15 +41,16 @@ def test_lengths_and_directions_are_those_of_the_density(d: int) -> None:
 
 
 def test_beyond_the_largest_dimension_coordinates_are_laplace() -> None:
-    z = draws(LARGEST_DIMENSION + 1, 100)
+    one = stream(0)
+    drawn = np.stack([spherical_noise(one, LARGEST_DIMENSION + 1) for _ in range(100)])
+    z = drawn / 2.0**BITS
     assert stats.kstest(z.ravel(), stats.laplace.cdf).pvalue > 1e-4
 
 
 def test_a_coarse_lattice_has_the_exact_probabilities(monkeypatch: pytest.MonkeyPatch) -> None:
-    bits, reach, number = 4, 30, 20_000
+    bits, reach = 4, 30
     monkeypatch.setattr(spherical, "BITS", bits)
-    one = stream(0)
-    z = np.stack([spherical_noise(one, 2) for _ in range(number)])
+    z = accepted_candidates(stream(0), 2, 100_000).astype(np.int64)
     inside = z[(np.abs(z) <= reach).all(axis=1)] + reach
     counts = np.zeros((2 * reach + 1, 2 * reach + 1))
     np.add.at(counts, tuple(inside.T), 1)
@@ -75,6 +81,13 @@ def test_no_shift_that_is_allowed_loses_more_than_epsilon(
 
 def test_an_epsilon_below_the_slack_allows_no_shift() -> None:
     assert shift_for(2.0**-29, 3) == 0.0
+
+
+def test_a_draw_is_an_accepted_candidate() -> None:
+    batches = stream(3)
+    while not len(accepted := accepted_candidates(batches, 8, spherical.CANDIDATES)):
+        pass
+    assert (spherical_noise(stream(3), 8) == accepted[0]).all()
 
 
 def test_draws_depend_on_the_stream_alone() -> None:
