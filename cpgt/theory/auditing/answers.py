@@ -37,7 +37,7 @@ from cpgt.agent.privacy.clipping import lattice_step
 from cpgt.agent.privacy.ledger import Entry, init_ledger, reserve
 from cpgt.agent.privacy.oracle import AnswerLog, GradientOracle, GradientTerms
 from cpgt.agent.privacy.randomness import Randomness, seeded_secret
-from cpgt.theory.auditing.records import RecordPair, two_points
+from cpgt.theory.auditing.records import RecordPair, TwoPoints
 from cpgt.wire.arrays import Floats
 
 TINY = 1e-300
@@ -62,13 +62,13 @@ class Question(NamedTuple):
 class _Asking:
     """Asks an oracle, and scores what it answers."""
 
-    def __init__(self, pair: RecordPair, terms: GradientTerms) -> None:
+    def __init__(self, pair: RecordPair, terms: GradientTerms, points: TwoPoints) -> None:
         self._pair, self._terms = pair, terms
         self._step = lattice_step(terms.clip, pair.first.scale, pair.first.dimension)
-        points = [Question(x, *pair.sums(x)) for x in two_points(pair)]
-        self._usual = [points[t % 2] for t in range(terms.questions)]
-        self._others = [points[1 - t % 2] for t in range(terms.questions)]
-        u = np.sign(points[0].apart)
+        asked = [Question(x, *pair.sums(x)) for x in points]
+        self._usual = [asked[t % 2] for t in range(terms.questions)]
+        self._others = [asked[1 - t % 2] for t in range(terms.questions)]
+        u = np.sign(asked[0].apart)
         extremes = [
             Question(x, *pair.sums(x)) for x in (np.inf * u, HUGE * u, -HUGE * u, np.nan * u)
         ]
@@ -100,8 +100,8 @@ class AnswerAttack(_Asking):
         "asks again and elsewhere"
     )
 
-    def __init__(self, pair: RecordPair, terms: GradientTerms) -> None:
-        super().__init__(pair, terms)
+    def __init__(self, pair: RecordPair, terms: GradientTerms, points: TwoPoints) -> None:
+        super().__init__(pair, terms, points)
         self._apart = np.stack([question.apart for question in (*self._usual, *self._others)])
         one, other = np.triu_indices(len(self._apart), 1)
         different = (self._apart[one] != self._apart[other]).any(axis=1)
@@ -158,8 +158,10 @@ class RunAttack(_Asking):
         "the ledger allows it"
     )
 
-    def __init__(self, pair: RecordPair, terms: GradientTerms, entry: Entry) -> None:
-        super().__init__(pair, terms)
+    def __init__(
+        self, pair: RecordPair, terms: GradientTerms, points: TwoPoints, entry: Entry
+    ) -> None:
+        super().__init__(pair, terms, points)
         self._entry = entry
 
     def observe(self, second: bool, seed: int) -> dict[str, float]:

@@ -14,7 +14,11 @@ if TYPE_CHECKING:
     from cpgt.theory.auditing.audit import Audit
     from cpgt.theory.auditing.gaussian_audit import GaussianAudit
 
-CHANGES = {"record": "replaced", "add-remove": "added or removed"}
+CHANGES = {
+    "record": "one record that is replaced",
+    "add-remove": "one record that is added or removed",
+    "function": "a linear term as long as the sensitivity",
+}
 
 
 def show_audit(audit: Audit, console: Console) -> None:
@@ -52,11 +56,11 @@ def _sentences(audit: Audit) -> Iterator[str]:
 
 def show_gaussian_audit(audit: GaussianAudit, console: Console) -> None:
     rows = [
-        ("claimed", audit.mu, audit.epsilon, "by the agent's own account"),
+        ("claimed", audit.claim.mu, audit.claim.epsilon, "by the agent's own account"),
         *((f"attack: {a.name}", a.mu, a.epsilon, f"{a.trials:,}") for a in audit.attacks),
         ("audited", audit.bound.value, audit.audited_epsilon, "all attacks together"),
     ]
-    heading = f"agent {audit.agent}, {audit.questions} answers in {audit.rounds} rounds"
+    heading = f"agent {audit.agent}, {audit.claim.answers} answers in {audit.rounds} rounds"
     headings = (heading, "mu", "epsilon", "agents with each data set")
     cells = ((name, f"{mu:.4g}", f"{epsilon:.4g}", how) for name, mu, epsilon, how in rows)
     console.print(make_table(headings, cells))
@@ -67,10 +71,11 @@ def show_gaussian_audit(audit: GaussianAudit, console: Console) -> None:
 def _gaussian_sentences(audit: GaussianAudit) -> Iterator[str]:
     (event, likelier, rarer), sign = audit.bound[1:], ">" if audit.bound.event.above else "<="
     yield (
-        f"mechanism {audit.mechanism}; one record is {CHANGES[audit.adjacency]}; "
-        f"delta {audit.delta:g}; bounds hold with confidence {100 * audit.confidence:g} %"
+        f"mechanism {audit.claim.mechanism}, {audit.claim.adjacency} adjacency (the problems "
+        f"differ by {CHANGES[audit.claim.adjacency]}), delta {audit.claim.delta:g}; bounds hold "
+        f"with confidence {100 * audit.confidence:g} %"
     )
-    yield "Every adversary knows all other records, both candidates, and all parameters."
+    yield "Every adversary knows both problems, all parameters, and the data of all others."
     for attack in audit.attacks:
         yield f"{attack.name}: {attack.adversary}"
     yield (
@@ -80,5 +85,5 @@ def _gaussian_sentences(audit: GaussianAudit) -> Iterator[str]:
     if audit.violated:
         yield "[bold red]VIOLATED[/]: more is revealed than the claimed mu allows."
     else:
-        ratio = audit.audited_epsilon / audit.epsilon
+        ratio = audit.audited_epsilon / audit.claim.epsilon
         yield f"The claim holds: the audited epsilon is {ratio:.2f} of the claimed one."

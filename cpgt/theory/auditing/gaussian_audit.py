@@ -10,7 +10,7 @@ audited epsilon is that of a Gaussian mechanism with the audited mu.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any, NamedTuple, TypeAlias
@@ -19,14 +19,10 @@ import numpy as np
 from scipy.special import ndtri
 
 from cpgt.agent.errors import InputError
-from cpgt.agent.privacy.budget import Claims
-from cpgt.agent.privacy.mechanisms import gradient_terms, ledger_entry
-from cpgt.agent.privacy.oracle import GradientTerms
-from cpgt.configuration.data import find_data
 from cpgt.configuration.network import Network
 from cpgt.results.formatting import json_ready
 from cpgt.runs.pool import Task
-from cpgt.theory.auditing.answers import AnswerAttack, Attack, ExtremeAttack, RunAttack
+from cpgt.theory.auditing.answers import Attack
 from cpgt.theory.auditing.audit import AuditSettings
 from cpgt.theory.auditing.bound import (
     Bound,
@@ -35,9 +31,7 @@ from cpgt.theory.auditing.bound import (
     gaussian_mu,
     lower_bound,
 )
-from cpgt.theory.auditing.neighbours import NeighbourAttack, tracks_gradients
-from cpgt.theory.auditing.records import FAR, TOLERANT, worst_pair
-from cpgt.wire.messages import Plan
+from cpgt.theory.auditing.preparation import Claim, prepare
 
 # Trials: as many as let chance hide this share of mu, within limits.
 HIDDEN, MIN_TRIALS, MAX_TRIALS = 0.2, 4000, 20_000
@@ -61,25 +55,20 @@ class AttackResult(NamedTuple):
 
 @dataclass(frozen=True)
 class GaussianAudit:
-    mechanism: str
     agent: int
     rounds: int
-    questions: int
-    adjacency: str
-    epsilon: float  # claimed, like the next two
-    delta: float
-    mu: float
+    claim: Claim
     confidence: float
     attacks: tuple[AttackResult, ...]
     bound: Bound  # of mu, by all attacks together
 
     @property
     def audited_epsilon(self) -> float:
-        return gaussian_epsilon(self.bound.value, self.delta)
+        return gaussian_epsilon(self.bound.value, self.claim.delta)
 
     @property
     def violated(self) -> bool:
-        return self.bound.value > self.mu * (1 + ROUNDING)
+        return self.bound.value > self.claim.mu * (1 + ROUNDING)
 
     def as_dict(self) -> dict[str, Any]:
         found = {
@@ -104,9 +93,9 @@ def run_gaussian_audit(
     agent = settings.agent or 1
     if agent not in network.agents:
         raise InputError(f"--agent {agent}: the network has agents 1..{len(network.agents)}")
-    terms = _claimed(network, agent)
-    attacks = [a for a in _attacks(network, agent, terms) if only in (None, a.name)]
-    trials = settings.trials or _enough_trials(terms.mu, settings.confidence)
+    claim, prepared = prepare(network, agent)
+    attacks = [attack for attack in prepared if only in (None, attack.name)]
+    trials = settings.trials or _enough_trials(claim.mu, settings.confidence)
     shares = [FEWER.get(attack.name, 1) if only is None else 1 for attack in attacks]
     numbers = [max(LEAST, trials // share) for share in shares]
     series = [
@@ -119,54 +108,17 @@ def run_gaussian_audit(
     results = []
     for attack, number, one, other in zip(attacks, numbers, first, second, strict=True):
         mu = lower_bound(one, other, settings.confidence, gaussian_mu).value
-        epsilon = gaussian_epsilon(mu, terms.delta)
+        epsilon = gaussian_epsilon(mu, claim.delta)
         results.append(AttackResult(attack.name, attack.adversary, number, mu, epsilon))
     every = [*chain(*first)], [*chain(*second)]
     return GaussianAudit(
-        mechanism="gradient",
         agent=agent,
         rounds=network.rounds,
-        questions=terms.questions,
-        adjacency=terms.adjacency,
-        epsilon=terms.epsilon,
-        delta=terms.delta,
-        mu=terms.mu,
+        claim=claim,
         confidence=settings.confidence,
         attacks=tuple(results),
         bound=lower_bound(every[0], every[1], settings.confidence, gaussian_mu),
     )
-
-
-def _claimed(network: Network, agent: int) -> GradientTerms:
-    """The terms in the account that the agent itself opens."""
-    if network.mechanism != "gradient":
-        raise InputError("the network claims no epsilon for the whole run: give privacy.epsilon")
-    return gradient_terms(Claims.of(network.claims), network.algorithm_of(agent), network.rounds)
-
-
-def _attacks(network: Network, agent: int, terms: GradientTerms) -> Iterator[Attack]:
-    data = find_data(network, agent, {})
-    far = worst_pair(network, data, terms, FAR)
-    yield AnswerAttack(far, terms)
-    yield ExtremeAttack(far, terms)
-    yield RunAttack(far, terms, _ledger_entry(network, agent))
-    if tracks_gradients(network) and network.neighbours[agent]:
-        near = worst_pair(network, data, terms, TOLERANT)
-        yield NeighbourAttack(network, agent, near, terms)
-
-
-def _ledger_entry(network: Network, agent: int) -> Any:
-    plan = Plan(
-        agent=agent,
-        endpoints=dict.fromkeys(network.neighbours[agent], ""),
-        weights=dict(network.topology.row(agent)),
-        rounds=network.rounds,
-        window=network.window,
-        patience=network.patience,
-        parameters=network.parameters(agent),
-    )
-    claims, algorithm = Claims.of(network.claims), network.algorithm_of(agent)
-    return ledger_entry(claims, algorithm, plan, network.objective.kind)
 
 
 def _enough_trials(mu: float, confidence: float) -> int:

@@ -17,11 +17,11 @@ more points x: reach 4.6 does for the largest |<u, x>|, which is log(3.6) / (4.6
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from functools import partial
+from collections.abc import Iterator
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cpgt.agent.errors import InputError
 from cpgt.agent.objectives import Data, RecordObjective, require_records
@@ -31,9 +31,11 @@ from cpgt.agent.privacy.oracle import GradientTerms
 from cpgt.configuration.network import Network
 from cpgt.wire.arrays import Floats
 
-Record: TypeAlias = Mapping[str, Any]
+Tables: TypeAlias = dict[str, NDArray[Any]]
+Record: TypeAlias = dict[str, Any]  # a row of each table
+TwoPoints: TypeAlias = tuple[Floats, Floats]
 FAR, TOLERANT = 20.0, 4.6  # reach
-OTHERS = 49  # the attacker knows them and subtracts them: more make no difference
+OTHERS = 49
 NEARLY = 0.97  # of the largest difference
 SMALLEST, LARGEST, HALVINGS = 1e-6, 1e6, 50
 GROWTH = 1.04  # a gradient 2 (x - FAR C) is shorter than C on a stretch of 5 % of FAR C
@@ -55,22 +57,20 @@ class RecordPair(NamedTuple):
 
 def worst_pair(network: Network, data: Data, terms: GradientTerms, reach: float) -> RecordPair:
     """The data of one agent with one record changed: the worst pair that is tried."""
-    kind, options = network.objective.kind, network.objective.options
-    make = partial(build_objective, kind, options)
-    records = require_records(make(data)).records
-    tables = {name: np.asarray(a)[: OTHERS + 1] for name, a in data.items() if np.ndim(a)}
-    tables = {name: a for name, a in tables.items() if len(data[name]) == records}
 
-    def with_record(record: Mapping[str, Any]) -> RecordObjective:
-        return require_records(make({**data, **tables, **_replaced(tables, record)}))
+    def build(data: Data) -> RecordObjective:
+        kind, options = network.objective.kind, network.objective.options
+        return require_records(build_objective(kind, options, data))
 
-    without = {**data, **{name: a[1:] for name, a in tables.items()}}
+    tables = record_tables(data, build(data).records)
+    without = {name: a[1:] for name, a in tables.items()}
     pairs = [
         RecordPair(
-            with_record(one),
-            with_record(other) if terms.adjacency == "record" else require_records(make(without)),
+            build({**data, **with_record(tables, **one)}),
+            build({**data, **(without if removed else with_record(tables, **other))}),
             terms.clip,
         )
+        for removed in [terms.adjacency == "add-remove"]
         for one, other in _candidates(tables, reach * terms.clip)
     ]
     if not pairs:
@@ -78,28 +78,39 @@ def worst_pair(network: Network, data: Data, terms: GradientTerms, reach: float)
     return max(pairs, key=lambda pair: pair.distance(np.zeros(pair.first.dimension)))
 
 
-def _candidates(tables: Data, length: float) -> Iterator[tuple[Record, Record]]:
-    """Pairs of records. What a record does not name is that of record 0."""
-    if "A" in tables and {"labels", "b"} & set(tables):
-        features = tables["A"].shape[1]
-        u = np.ones(features) / np.sqrt(features)
-        if "labels" in tables:
-            yield {"A": length * u}, {"A": -length * u}
-        else:
-            yield {"A": u, "b": length}, {"A": u, "b": -length}
-        return
-    rows = len(next(iter(tables.values()), ()))
-    for i in range(1, rows):
-        yield {}, {name: a[i] for name, a in tables.items()}
+def record_tables(data: Data, records: int) -> Tables:
+    """The arrays with a row for each record, and of them the first rows: other records are known to
+    the adversary, who subtracts them, so fewer make no difference."""
+    tables = {name: a for name, a in data.items() if np.ndim(a) and len(a) == records}
+    return {name: np.asarray(a)[: OTHERS + 1] for name, a in tables.items()}
 
 
-def _replaced(tables: Data, record: Record) -> Data:
-    """The tables that the record names, with the record in their first row."""
+def with_record(tables: Tables, **record: Any) -> Tables:
+    """The first record replaced by what is given of it."""
     rows = {name: np.asarray(value)[None] for name, value in record.items()}
-    return {name: np.concatenate([row, tables[name][1:]]) for name, row in rows.items()}
+    changed = {name: np.concatenate([row, tables[name][1:]]) for name, row in rows.items()}
+    return {**tables, **changed}
 
 
-def two_points(pair: RecordPair) -> tuple[Floats, Floats]:
+def unit_row(tables: Tables) -> Floats:
+    """u"""
+    features = tables["A"].shape[1]
+    return np.full(features, 1 / np.sqrt(features))
+
+
+def _candidates(tables: Tables, length: float) -> Iterator[tuple[Record, Record]]:
+    """Pairs of records. What a record does not name is that of the first record."""
+    if "A" in tables and "labels" in tables:
+        yield {"A": length * unit_row(tables)}, {"A": -length * unit_row(tables)}
+    elif "A" in tables and "b" in tables:
+        yield {"A": unit_row(tables), "b": length}, {"A": unit_row(tables), "b": -length}
+    else:
+        rows = len(next(iter(tables.values()), ()))
+        for i in range(1, rows):
+            yield {}, {name: a[i] for name, a in tables.items()}
+
+
+def two_points(pair: RecordPair) -> TwoPoints:
     """Two questions: 0, and a point where one of the gradients is just short enough not to be
     clipped. The sums differ by a few per cent less there, so noise that is used for both shows."""
     origin = np.zeros(pair.first.dimension)
