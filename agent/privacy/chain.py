@@ -133,6 +133,12 @@ class Writer:
             self._write(line + b"\n")
         staged.commit()
 
+    def sync(self) -> None:
+        """Make the last line and its head durable: its writer may have died before it did."""
+        with _told("write", self.path):
+            os.fsync(self.descriptor)
+        _stage_head(self.chain.head, self.kept).commit()
+
     def _write(self, line: bytes) -> None:
         os.ftruncate(self.descriptor, self.chain.size)
         try:

@@ -288,8 +288,9 @@ def reserve(path: Path, entry: Entry, head: Path | None = None) -> Reservation:
 def resume(path: Path, name: str, head: Path | None = None) -> Reservation:
     """The reservation of a run whose process died. It costs nothing more, so the run must answer
     from what it remembers, and ask nothing new beyond what it reserved."""
-    with _writing(path, head) as (_, ledger):
+    with _writing(path, head) as (writer, ledger):
         run = _require_unsettled(ledger, name)
+        writer.sync()
         return Reservation(path, head, run, LiveLock(path, run.line), fresh=False)
 
 

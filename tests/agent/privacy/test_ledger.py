@@ -213,6 +213,17 @@ def test_a_resumed_run_gives_nothing_back(tmp_path: Path) -> None:
     assert counted(path, head) == ["run"], "it was counted once"
 
 
+def test_a_resumed_run_is_durable(tmp_path: Path) -> None:
+    """The process that died had written the line, and synced neither the line nor the head."""
+    path, head = new_ledger(tmp_path)
+    with disk(at=4), pytest.raises(Crash):
+        reserve(path, gaussian("run", 0.1), head)
+    assert Ledger.open(path, head).run("run")
+    with disk() as used, resume(path, "run", head):
+        assert used.calls == 3, "the ledger, the head and the head's folder"
+    assert head.read_text() == f"{Ledger.open(path, head).head}\n"
+
+
 def test_a_run_that_is_over_is_not_resumed(tmp_path: Path) -> None:
     path, head = new_ledger(tmp_path)
     reserve(path, gaussian("over", 0.1), head).settle()
