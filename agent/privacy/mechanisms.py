@@ -147,13 +147,13 @@ def gradient_terms(claims: Claims, algorithm: AnyAlgorithm, rounds: int) -> Grad
 def _release(
     claims: Claims, objective: Objective, randomness: Randomness, answers: AnswerLog | None
 ) -> Objective:
-    budget, source = (claims.required("epsilon"), claims.required("delta")), randomness.keyed_stream
+    epsilon, source = claims.required("epsilon"), randomness.keyed_stream
     if claims.adjacency == "function":
-        sensitivity = claims.required("sensitivity")
-        return perturb_linear_term(objective, sensitivity, *budget, source, answers)
+        sensitivity, delta = claims.required("sensitivity"), claims.delta or 0.0  # 0: pure
+        return perturb_linear_term(objective, sensitivity, epsilon, delta, source, answers)
     bounds = claims.required("feature_bound"), claims.required("target_bound")
-    adjacency = _record_adjacency(claims)
-    return private_moments(objective, *bounds, adjacency, *budget, source, answers)
+    adjacency, delta = _record_adjacency(claims), claims.required("delta")
+    return private_moments(objective, *bounds, adjacency, epsilon, delta, source, answers)
 
 
 def _record_adjacency(claims: Claims) -> RecordAdjacency:

@@ -35,8 +35,8 @@ def show_gradient_plan(plan: GradientPlan, facts: PublicFacts, console: Console)
     console.print(SYNTHETIC, highlight=False, soft_wrap=True)
     if not plan.worthwhile:
         console.print(
-            f"At epsilon {facts.epsilon:g} the noise costs more than the fit gains: the model would "
-            "be worse than x = 0. Use more records, fewer features, or a larger epsilon.",
+            f"At epsilon {facts.epsilon:g} noise costs more than the fit gains: the model would be "
+            "worse than x = 0. Use more records, fewer features, or a larger epsilon.",
             highlight=False,
             soft_wrap=True,
         )
