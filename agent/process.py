@@ -28,7 +28,7 @@ from cpgt.agent.session import Instruction, Log, Prepare, RecordSpent, Send, Ses
 from cpgt.agent.settings import AgentSettings
 from cpgt.agent.trace import Trace
 from cpgt.agent.tuning import tune_process
-from cpgt.process.timing import POLL_MS
+from cpgt.process.timing import CONNECT_POLL_MS, POLL_MS
 from cpgt.wire.control import ControlClient
 from cpgt.wire.errors import WireError
 from cpgt.wire.messages import Control, Hello, Plan
@@ -91,7 +91,8 @@ class _Shell:
             if self.session.phase is Phase.PLAYING:
                 self._play()
             else:
-                self._attend(POLL_MS)
+                connecting = self.session.phase is Phase.CONNECTING
+                self._attend(CONNECT_POLL_MS if connecting else POLL_MS)
         if self.session.stop_reason:
             raise PeerError(f"stopped by the coordinator: {self.session.stop_reason}")
 
