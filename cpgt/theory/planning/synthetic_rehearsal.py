@@ -6,8 +6,8 @@ say what noise does to a fit of this size. They say nothing about the data of th
 A large table is rehearsed with fewer records. Noise on the mean gradient is proportional to
 1 / (mu N), so a smaller N has the same noise with a larger mu.
 
-Noise has the distribution that the mechanism has, but comes from numpy: there is nothing to protect
-here, and exact sampling takes a hundred times as long.
+Noise is that of the mechanism in distribution, but comes from numpy: there is nothing to protect
+here, and exact sampling takes far longer.
 """
 
 from __future__ import annotations
@@ -19,9 +19,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from cpgt.agent.errors import InputError
-from cpgt.agent.objectives import Objective, require_records
+from cpgt.agent.objectives import Objective
+from cpgt.agent.objectives.records import LinearScores
 from cpgt.agent.objectives.registry import build_objective
-from cpgt.agent.privacy.clipping import clipped_sum, lattice_step
+from cpgt.agent.privacy.clipping import BOUND
 from cpgt.agent.privacy.gdp import epsilon_of, mu_of
 from cpgt.agent.privacy.oracle import GradientTerms
 from cpgt.configuration.network import Network
@@ -111,7 +112,7 @@ def rehearse(network: Network, facts: PublicFacts) -> Rehearsal:
     for table in range(TABLES):
         objectives = make_objectives(small, table)
         fit = _gains(objectives, _last_x(network, objectives, 1)).mean()
-        noised = [NoisedSums(f, terms, (table, agent)) for agent, f in enumerate(objectives)]
+        noised = [NoisyGradients(f, terms, (table, agent)) for agent, f in enumerate(objectives)]
         gains = _gains(objectives, _last_x(network, noised, TRIALS))
         private += list((fit - gains.mean(axis=1)) / small.weight)
         start.append(fit / small.weight)
@@ -131,25 +132,36 @@ def shrink(facts: PublicFacts) -> PublicFacts:
     return replace(facts, records=records, options=options, epsilon=epsilon)
 
 
-class NoisedSums:
-    """What `GradientOracle` answers, in distribution."""
+class NoisyGradients:
+    """What `GradientOracle` answers, in distribution, up to the width of its lattice."""
 
-    def __init__(self, objective: Objective, terms: GradientTerms, seed: tuple[int, ...]) -> None:
+    def __init__(
+        self, objective: LinearScores, terms: GradientTerms, seed: tuple[int, ...]
+    ) -> None:
         self.dimension = objective.dimension
-        self._objective, self._terms = require_records(objective), terms
-        self._step = lattice_step(terms.clip, self._objective.scale, self.dimension)
+        self._objective, self._terms = objective, terms
+        self._columns, self._targets = objective.columns_and_targets
+        self._lengths = np.linalg.norm(self._columns, axis=0)
+        self._deviation = terms.clip * terms.sigma / BOUND
         self._rng = np.random.default_rng(seed)
         self._asked, self._last = 0, np.zeros(self.dimension)
 
     def gradient(self, x: Floats) -> Floats:
         points = x.reshape(-1, self.dimension)
         if self._asked < self._terms.questions:
-            sums = [clipped_sum(self._objective, point, self._terms.clip) for point in points]
-            noise = self._terms.sigma * self._rng.standard_normal(points.shape)
-            self._last = self._step * np.rint(np.stack(sums) + noise)
+            noise = self._deviation * self._rng.standard_normal(points.shape)
+            self._last = self._objective.scale * (np.stack(list(map(self._sum, points))) + noise)
             self._asked += 1
         regulariser = [self._objective.regulariser_gradient(point) for point in points]
         return (self._last + np.stack(regulariser)).reshape(x.shape)
+
+    def _sum(self, x: Floats) -> Floats:
+        """The sum of clipped gradients. Matrix products round otherwise than the oracle may."""
+        scores = x.reshape(-1, len(self._columns)) @ self._columns
+        slopes = self._objective.slopes(scores, self._targets)
+        lengths = np.linalg.norm(slopes, axis=0) * self._lengths
+        slopes *= self._terms.clip / np.maximum(lengths, self._terms.clip)
+        return (slopes @ self._columns.T).ravel()
 
 
 def _last_x(network: Network, objectives: Sequence[Objective], trials: int) -> Floats:
@@ -173,9 +185,9 @@ def _gains(objectives: Sequence[Objective], x: Floats) -> Floats:
     return gain
 
 
-def make_objectives(facts: PublicFacts, seed: int) -> list[Objective]:
+def make_objectives(facts: PublicFacts, seed: int) -> list[LinearScores]:
     tables = [make_table(facts, seed, agent) for agent in range(len(facts.records))]
-    return [build_objective(facts.objective, facts.options, table) for table in tables]
+    return [build_objective(facts.objective, facts.options, table) for table in tables]  # type: ignore[misc]  # all kinds with a known Loss are
 
 
 def make_table(facts: PublicFacts, seed: int, agent: int) -> Arrays:
