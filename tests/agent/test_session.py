@@ -300,7 +300,8 @@ def test_no_sequence_of_messages_makes_an_agent_spend_more(
             run.receive(message)
             while run.phase() is Phase.PLAYING and run.session.round < run.session.play_until():
                 run.play()
-    assert run.session.spending and claims.epsilon
+    assert isinstance(run.session.spending, Spending)
+    assert claims.epsilon
     run.session.leaving()
     assert run.session.spending.spent.sound <= claims.epsilon
     assert run.session.round <= min(10, budget)
