@@ -111,9 +111,9 @@ def rehearse(network: Network, facts: PublicFacts) -> Rehearsal:
     private, start = [], []
     for table in range(TABLES):
         objectives = make_objectives(small, table)
-        fit = mean_gains(objectives, _last_x(network, objectives, 1)).mean()
+        fit = mean_gains(objectives, last_x(network, objectives, 1)).mean()
         noised = [NoisyGradients(f, terms, (table, agent)) for agent, f in enumerate(objectives)]
-        gains = mean_gains(objectives, _last_x(network, noised, TRIALS))
+        gains = mean_gains(objectives, last_x(network, noised, TRIALS))
         private += list((fit - gains.mean(axis=1)) / small.weight)
         start.append(fit / small.weight)
     error = float(np.std(private, ddof=1) / math.sqrt(len(private)))
@@ -163,7 +163,7 @@ class NoisyGradients:
         return (slopes @ self._columns.T).ravel()
 
 
-def _last_x(network: Network, objectives: Sequence[Objective], trials: int) -> Floats:
+def last_x(network: Network, objectives: Sequence[Objective], trials: int) -> Floats:
     """(trials, agents, d), with these objectives as they are."""
     bare = network.model_copy(update={"privacy": PrivacySection()})
     batch = Batch(bare, objectives, trials, seed=0)
