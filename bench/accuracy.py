@@ -41,7 +41,7 @@ from cpgt.agent.privacy.budget import Claims, make_terms
 from cpgt.configuration.network import Network
 from cpgt.runs.in_process import run
 from cpgt.runs.observed import run_processes
-from cpgt.theory.planning.settings import apply_settings, choose_settings, facts_of
+from cpgt.theory.planning.settings import PublicFacts, apply_settings, choose_settings, facts_of
 from cpgt.wire.arrays import Floats
 
 # diffprivlib imports names that later versions of scikit-learn do not have
@@ -113,7 +113,9 @@ def measure(name: str, seeds: int, out: Path, python: str) -> dict[str, Any]:
             if seed == 0:
                 check_processes(network, folder / name, x)
                 found["bytes"][f"{epsilon:g}"] = sent
-                found["settings"][f"{epsilon:g}"] = settings_of(split, epsilon)
+                found["settings"][f"{epsilon:g}"] = asdict(
+                    choose_settings(facts_for(split, epsilon))
+                )
             columns["cpgt"].append(accuracy(x, split.test))
             alone = split.joined
             columns["one party"].append(
@@ -146,32 +148,27 @@ def run_others(python: str, folder: Path) -> dict[str, Any]:
     return result
 
 
-def base_network(split: Split) -> Network:
+def base_network(records: tuple[int, ...]) -> Network:
     """Without privacy; scale makes the average of all f_i the mean loss of all records."""
-    agents = len(split.parts)
+    agents = len(records)
     tables = {
         "name": "hospitals",
         "rounds": 1,
         "graph": {"kind": "ring" if agents > 2 else "complete", "agents": agents},
         "algorithm": {"kind": "cpgt", "alpha": 1.0},
-        "objective": {"kind": "logistic", "l2": L2, "scale": agents / sum(split.records)},
+        "objective": {"kind": "logistic", "l2": L2, "scale": agents / sum(records)},
     }
     return Network.model_validate(tables)
 
 
-def plan(split: Split, epsilon: float) -> Network:
-    network = base_network(split)
-    facts = _facts(network, split, epsilon)
-    return apply_settings(network, facts, choose_settings(facts))
-
-
-def settings_of(split: Split, epsilon: float) -> dict[str, Any]:
-    return asdict(choose_settings(_facts(base_network(split), split, epsilon)))
-
-
-def _facts(network: Network, split: Split, epsilon: float) -> Any:
-    features = split.test["A"].shape[1]
+def facts_for(split: Split, epsilon: float) -> PublicFacts:
+    network, features = base_network(split.records), split.test["A"].shape[1]
     return facts_of(network, epsilon=epsilon, delta=DELTA, records=split.records, features=features)
+
+
+def plan(split: Split, epsilon: float) -> Network:
+    facts = facts_for(split, epsilon)
+    return apply_settings(base_network(split.records), facts, choose_settings(facts))
 
 
 def run_inside(network: Network, split: Split, seed: int) -> tuple[Floats, dict[str, int]]:
@@ -201,7 +198,7 @@ def measure_state(split: Split, epsilon: float, seed: int) -> float:
 def state_network(split: Split, epsilon: float, step: float) -> Network:
     """The paper's mechanism with noise that spends epsilon: of the same scale on y, and on x as
     large as a step with that y. Rows have norm 1 at most, so that |gradient| <= scale."""
-    base = base_network(split)
+    base = base_network(split.records)
     scale = base.objective.options["scale"]
     largest = scale * max(split.records) / 4 + L2
     privacy = {

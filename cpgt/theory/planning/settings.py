@@ -33,7 +33,7 @@ from cpgt.topologies import Topology, spectrum
 GRADIENTS, MOMENTUM = 20, 0.75
 GAMMA, AGREEMENT, MOST_MIXING = 0.5, 0.6, 100
 BITS, BUCKET = 4, 64
-REACH = 8.0  # how far noise may move x, in the unit of the model
+REACH = 8.0  # how far noise may move x, in the unit of the loss
 SENSITIVITY = {"record": 2.0, "add-remove": 1.0}  # in clips
 
 
@@ -42,7 +42,7 @@ class Loss(NamedTuple):
 
     gradient: float  # its length at x = 0; for a regression, the most that it can be
     curvature: float  # the largest second derivative
-    unit: float  # a large |x|
+    unit: float  # of |x|, times REACH
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,9 +88,9 @@ class PublicFacts:
             return Loss(math.sqrt(1 - 1 / self.classes), 0.5, 1.0)
         if self.objective == "huber":
             threshold = float(self.options["threshold"])
-            return Loss(min(threshold, self._target), 1.0, self._target)
+            return Loss(min(threshold, self._target), 1.0, self._target / 4)
         if self.objective in ("least-squares", "ridge"):
-            return Loss(2 * self._target, 2.0, self._target)
+            return Loss(2 * self._target, 2.0, self._target / 4)
         raise InputError(
             f"objective {self.objective!r}: the gradient of its records is not known here; choose "
             "clip and alpha by hand"

@@ -111,9 +111,9 @@ def rehearse(network: Network, facts: PublicFacts) -> Rehearsal:
     private, start = [], []
     for table in range(TABLES):
         objectives = make_objectives(small, table)
-        fit = _gains(objectives, _last_x(network, objectives, 1)).mean()
+        fit = mean_gains(objectives, last_x(network, objectives, 1)).mean()
         noised = [NoisyGradients(f, terms, (table, agent)) for agent, f in enumerate(objectives)]
-        gains = _gains(objectives, _last_x(network, noised, TRIALS))
+        gains = mean_gains(objectives, last_x(network, noised, TRIALS))
         private += list((fit - gains.mean(axis=1)) / small.weight)
         start.append(fit / small.weight)
     error = float(np.std(private, ddof=1) / math.sqrt(len(private)))
@@ -135,9 +135,8 @@ def shrink(facts: PublicFacts) -> PublicFacts:
 class NoisyGradients:
     """What `GradientOracle` answers, in distribution, up to the width of its lattice."""
 
-    def __init__(
-        self, objective: LinearScores, terms: GradientTerms, seed: tuple[int, ...]
-    ) -> None:
+    def __init__(self, objective: Objective, terms: GradientTerms, seed: tuple[int, ...]) -> None:
+        assert isinstance(objective, LinearScores)  # as every objective whose Loss is known
         self.dimension = objective.dimension
         self._objective, self._terms = objective, terms
         self._columns, self._targets = objective.columns_and_targets
@@ -164,7 +163,7 @@ class NoisyGradients:
         return (slopes @ self._columns.T).ravel()
 
 
-def _last_x(network: Network, objectives: Sequence[Objective], trials: int) -> Floats:
+def last_x(network: Network, objectives: Sequence[Objective], trials: int) -> Floats:
     """(trials, agents, d), with these objectives as they are."""
     bare = network.model_copy(update={"privacy": PrivacySection()})
     batch = Batch(bare, objectives, trials, seed=0)
@@ -173,7 +172,7 @@ def _last_x(network: Network, objectives: Sequence[Objective], trials: int) -> F
     return batch.x
 
 
-def _gains(objectives: Sequence[Objective], x: Floats) -> Floats:
+def mean_gains(objectives: Sequence[Objective], x: Floats) -> Floats:
     """f(0) - f(x) for the average f of all agents, at each point (..., d).
 
     An objective has a gradient and no value, so the gradient is integrated from 0 to x."""
@@ -185,9 +184,9 @@ def _gains(objectives: Sequence[Objective], x: Floats) -> Floats:
     return gain
 
 
-def make_objectives(facts: PublicFacts, seed: int) -> list[LinearScores]:
+def make_objectives(facts: PublicFacts, seed: int) -> list[Objective]:
     tables = [make_table(facts, seed, agent) for agent in range(len(facts.records))]
-    return [build_objective(facts.objective, facts.options, table) for table in tables]  # type: ignore[misc]  # all kinds with a known Loss are
+    return [build_objective(facts.objective, facts.options, table) for table in tables]
 
 
 def make_table(facts: PublicFacts, seed: int, agent: int) -> Arrays:
