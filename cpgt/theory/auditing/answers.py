@@ -70,7 +70,7 @@ class _Asking:
         self._others = [asked[1 - t % 2] for t in range(terms.questions)]
         u = np.sign(asked[0].apart)
         extremes = [
-            Question(x, *pair.sums(x)) for x in (np.inf * u, HUGE * u, -HUGE * u, np.nan * u)
+            Question(x, *pair.sums(x)) for x in (np.inf * u, -HUGE * u, HUGE * u, np.nan * u)
         ]
         self._extremes = [extremes[t % len(extremes)] for t in range(terms.questions)]
 
