@@ -46,6 +46,11 @@ class LinearScores:
     def records(self) -> int:
         return len(self._columns[0])
 
+    @property
+    def columns_and_targets(self) -> tuple[Floats, Floats]:
+        """The records themselves: for synthetic ones."""
+        return self._columns, self._targets
+
     def regulariser_gradient(self, x: Floats) -> Floats:
         return self._l2 * x
 

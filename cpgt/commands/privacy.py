@@ -50,24 +50,89 @@ def _check_delta(network: Network, delta: float | None) -> None:
 @click.command()
 @click.argument("network")
 @click.option("--epsilon", type=options.POSITIVE,
-              help="Choose the noise of least error that spends exactly this.")  # fmt: skip
+              help="Choose the settings of least error that spend no more.")  # fmt: skip
 @_delta
+@click.option("--records", metavar="N,N,...",
+              help="Number of records of each agent, or one number for all.")  # fmt: skip
+@click.option("--features", type=click.IntRange(min=1), help="Number of features of a record.")
+@click.option("--feature-bound", type=options.POSITIVE,
+              help="Largest norm of a record's features. [1]")  # fmt: skip
+@click.option("--target-bound", type=options.POSITIVE,
+              help="Largest absolute value of a regression's target.")  # fmt: skip
 @_sensitivity
 @_adjacency
 @_smoothness
 @options.rounds
 @options.change
 @click.option("--write", type=click.Path(dir_okay=False, path_type=Path),
-              help="Write the network file with the chosen noise.")  # fmt: skip
+              help="Write the network file with the chosen settings.")  # fmt: skip
 @options.out
 def plan(
     network: str, epsilon: float | None, rounds: int | None, overrides: tuple[str, ...],
-    write: Path | None, out: Path | None, delta: float | None, **given: Any,
+    write: Path | None, out: Path | None, delta: float | None, records: str | None,
+    features: int | None, feature_bound: float | None, target_bound: float | None, **given: Any,
 ) -> None:  # fmt: skip
-    """Predict a run of NETWORK: convergence, epsilon, accuracy, rounds, bytes.
+    """Choose the settings of NETWORK, and predict what they give.
 
-    Needs the data, or similar data; nothing is sent. With --out, writes plan.json and a figure of
-    the frontier."""
+    With --delta, or for mechanism gradient: from public facts and synthetic records; no data is
+    read. For mechanism state: noise, convergence and accuracy, from the data or similar data.
+    Nothing is sent. With --out, writes plan.json."""
+    if write and not write.absolute().parent.is_dir():
+        raise click.ClickException(f"{write}: there is no such folder")
+    if write:
+        options.check_new([write], "--write")
+    model = options.load(network, overrides, rounds)
+    if model.mechanism == "gradient" or (model.mechanism is None and delta is not None):
+        shape = features, feature_bound, target_bound
+        planned = _plan_gradient(model, epsilon, delta, records, *shape, out)
+    else:
+        planned = _plan_state(network, model, epsilon, delta, given, out)
+    if write:
+        write.write_text(planned.to_toml(), encoding="utf-8")
+
+
+def _plan_gradient(
+    model: Network, epsilon: float | None, delta: float | None, records: str | None,
+    features: int | None, feature_bound: float | None, target_bound: float | None,
+    out: Path | None,
+) -> Network:  # fmt: skip
+    from rich.console import Console
+
+    from cpgt.results.formatting import write_json
+    from cpgt.theory.planning.gradient_report import plan_as_dict, show_gradient_plan
+    from cpgt.theory.planning.settings import facts_of
+    from cpgt.theory.planning.synthetic_rehearsal import plan_gradient_mechanism
+
+    epsilon, delta = epsilon or model.privacy.epsilon, delta or model.privacy.delta
+    if epsilon is None or delta is None:
+        missing = "--epsilon" if epsilon is None else "--delta"
+        raise click.UsageError(f"{missing} is missing, and the network file does not give it")
+    facts = facts_of(
+        model, epsilon=epsilon, delta=delta, records=_counts(records, len(model.agents)),
+        features=features, feature_bound=feature_bound, target_bound=target_bound,
+    )  # fmt: skip
+    folder = options.new_folder(out, model.name) if out else None
+    found = plan_gradient_mechanism(model, facts)
+    show_gradient_plan(found, facts, Console())
+    if folder:
+        write_json(folder / "plan.json", plan_as_dict(found))
+    return found.network
+
+
+def _counts(records: str | None, agents: int) -> tuple[int, ...] | None:
+    if records is None:
+        return None
+    try:
+        counts = tuple(int(count) for count in records.split(","))
+    except ValueError:
+        raise click.UsageError(f"--records {records}: give whole numbers, with commas") from None
+    return counts * agents if len(counts) == 1 else counts
+
+
+def _plan_state(
+    network: str, model: Network, epsilon: float | None, delta: float | None,
+    given: dict[str, Any], out: Path | None,
+) -> Network:  # fmt: skip
     from rich.console import Console
 
     from cpgt.configuration.data import build_objectives
@@ -78,23 +143,17 @@ def plan(
 
     if out:
         options.require("matplotlib")  # before the work: the figure is drawn at its end
-    model = options.load(network, overrides, rounds)
     _check_delta(model, delta)
     options.own_code(network, model)
-    if write and not write.absolute().parent.is_dir():
-        raise click.ClickException(f"{write}: there is no such folder")
-    if write:
-        options.check_new([write], "--write")
     folder = options.new_folder(out, model.name) if out else None
     claims = adjacency_claims(model, **given)
     found, planned = make_plan(model, build_objectives(model, {}), claims, epsilon)
     show_plan(found, Console())
-    if write:
-        write.write_text(planned.to_toml(), encoding="utf-8")
     if folder:
         write_json(folder / "plan.json", found)
         if found.frontier:
             draw_frontier(found, folder)
+    return planned
 
 
 @click.command()

@@ -7,13 +7,11 @@ from typing import NamedTuple
 
 from cpgt.agent.errors import InputError
 from cpgt.agent.objectives import Data
-from cpgt.agent.objectives.registry import build_objective
 from cpgt.agent.privacy.budget import Claims
 from cpgt.agent.privacy.gdp import mu_of
 from cpgt.agent.privacy.ledger import Entry
-from cpgt.agent.privacy.mechanisms import WholeRun, ledger_entry, make_private
+from cpgt.agent.privacy.mechanisms import gradient_terms, ledger_entry
 from cpgt.agent.privacy.oracle import GradientTerms
-from cpgt.agent.privacy.randomness import Randomness, seeded_secret
 from cpgt.configuration.data import find_data
 from cpgt.configuration.network import Network
 from cpgt.theory.auditing.answers import AnswerAttack, Attack, ExtremeAttack, RunAttack
@@ -36,7 +34,7 @@ def prepare(network: Network, agent: int) -> tuple[Claim, Sequence[Attack]]:
     data = find_data(network, agent, {})
     if network.mechanism == "objective":
         return _released_once(network), [release_attack(network, data)]
-    terms = _gradient_terms(network, agent, data)
+    terms = _gradient_terms(network, agent)
     promise = terms.adjacency, terms.epsilon, terms.delta, terms.mu
     return Claim("gradient", *promise, terms.questions), [*_attacks(network, agent, data, terms)]
 
@@ -49,18 +47,11 @@ def _released_once(network: Network) -> Claim:
     )
 
 
-def _gradient_terms(network: Network, agent: int, data: Data) -> GradientTerms:
+def _gradient_terms(network: Network, agent: int) -> GradientTerms:
     """The terms in the account that the agent itself opens."""
-    problem = make_private(
-        Claims.of(network.claims),
-        network.algorithm_of(agent),
-        build_objective(network.objective.kind, network.objective.options, data),
-        network.rounds,
-        Randomness(seeded_secret(0, agent)),
-    )
-    if not isinstance(problem.account, WholeRun):
+    if network.mechanism != "gradient":
         raise InputError("the network claims no epsilon of a whole run: give privacy.epsilon")
-    return problem.account.terms
+    return gradient_terms(Claims.of(network.claims), network.algorithm_of(agent), network.rounds)
 
 
 def _attacks(network: Network, agent: int, data: Data, terms: GradientTerms) -> Iterator[Attack]:
