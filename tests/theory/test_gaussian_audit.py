@@ -71,26 +71,29 @@ def attacked(network: Network, only: str | None, trials: int) -> GaussianAudit:
 # --- sound and tight where nothing is broken ------------------------------------------------------
 
 
-@pytest.mark.parametrize(("only", "trials"), [("answers", 3000), ("neighbours", 1500)])
-def test_half_of_the_claimed_epsilon_is_found_and_not_more_than_all(only: str, trials: int) -> None:
-    """Neighbours who see frames alone find what they would find in the answers themselves."""
-    found = attacked(small(epsilon=3.0), only, trials)
+def test_half_of_the_claimed_epsilon_is_found_and_not_more_than_all() -> None:
+    found = attacked(small(epsilon=3.0), "answers", 3000)
     assert found.claim.mu == pytest.approx(0.7191, abs=1e-4) and found.claim.answers == 2
     assert 1.5 < found.audited_epsilon <= 3.0 and not found.violated
 
 
+def test_neighbours_find_in_frames_what_is_in_the_answers() -> None:
+    found = attacked(small(), "neighbours", 400)
+    assert 4.0 < found.audited_epsilon <= 8.0 and not found.violated
+
+
 @pytest.mark.parametrize("only", ["extremes", "runs"])
 def test_extreme_points_and_further_runs_reveal_nothing_more(only: str) -> None:
-    assert not attacked(small(), only, 200).violated
+    assert not attacked(small(), only, 100).violated
 
 
 def test_add_remove_and_squared_errors() -> None:
-    tables = small(epsilon=3.0).model_dump(exclude_none=True)
+    tables = small().model_dump(exclude_none=True)
     tables["privacy"]["adjacency"] = "add-remove"
     tables["objective"] = {"kind": "ridge", "l2": 0.01, "scale": 0.2}
     tables["synthetic"] = {"kind": "gaussian", "dimension": 2, "rows": 5, "seed": 1}
-    found = attacked(parse_network(tables), "answers", 3000)
-    assert 1.5 < found.audited_epsilon <= 3.0 and found.claim.adjacency == "add-remove"
+    found = attacked(parse_network(tables), "answers", 600)
+    assert 4.0 < found.audited_epsilon <= 8.0 and found.claim.adjacency == "add-remove"
 
 
 # --- finds what is broken -------------------------------------------------------------------------
@@ -170,17 +173,17 @@ def refuses_by_data(patch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("break_it", "only", "statistic", "trials"),
     [
-        (no_clip, "answers", "answers", 200),
-        (half_sigma, "answers", "answers", 600),
-        (one_draw_for_all, "answers", "repeats", 200),
-        (fresh_noise_after_a_restart, "answers", "answers, ", 1000),
-        (same_noise_elsewhere_after_a_restart, "answers", "repeats", 200),
-        (endless_answers, "answers", "answers and more", 1000),
-        (refuses_by_data, "answers", "refusals", 200),
-        (refuses_by_data, "extremes", "refusals at extremes", 200),
-        (no_clip, "neighbours", "answers in messages", 200),
-        (half_sigma, "neighbours", "answers in messages", 600),
-        (refuses_by_data, "neighbours", "rounds", 200),
+        (no_clip, "answers", "answers", 120),
+        (half_sigma, "answers", "answers", 300),
+        (one_draw_for_all, "answers", "repeats", 120),
+        (fresh_noise_after_a_restart, "answers", "answers, ", 600),
+        (same_noise_elsewhere_after_a_restart, "answers", "repeats", 120),
+        (endless_answers, "answers", "answers and more", 600),
+        (refuses_by_data, "answers", "refusals", 120),
+        (refuses_by_data, "extremes", "refusals at extremes", 120),
+        (no_clip, "neighbours", "answers in messages", 120),
+        (half_sigma, "neighbours", "answers in messages", 300),
+        (refuses_by_data, "neighbours", "rounds", 120),
     ],
 )
 def test_a_broken_oracle_is_found(
@@ -208,7 +211,7 @@ def test_fresh_noise_in_a_round_that_is_sent_again_is_found(
         self._transport.publish(build_frame(self.agent, self.round, encode(Dense(message))))
 
     monkeypatch.setattr(Participant, "send_again", send_again)
-    found = attacked(small(), "neighbours", 1000)
+    found = attacked(small(), "neighbours", 600)
     assert found.violated and found.bound.event.statistic == "the same, sent twice"
 
 
@@ -255,8 +258,8 @@ def test_the_pair_attains_the_mu_that_a_release_claims(adjacency: str, kind: str
 
 @pytest.mark.parametrize(("adjacency", "kind"), RELEASES[1:3])
 def test_half_of_the_epsilon_of_a_release_is_found(adjacency: str, kind: str) -> None:
-    found = attacked(released(adjacency, kind), "release", 3000)
-    assert 1.5 < found.audited_epsilon <= 3.0 and not found.violated
+    found = attacked(released(adjacency, kind, 8.0), "release", 600)
+    assert 4.0 < found.audited_epsilon <= 8.0 and not found.violated
 
 
 @pytest.mark.parametrize(("adjacency", "kind"), RELEASES[1:3])
@@ -267,19 +270,19 @@ def test_half_the_noise_on_a_release_is_found(
     monkeypatch.setattr(
         module, "rounded_gaussian", lambda stream, d, sigma: rounded_gaussian(stream, d, sigma / 2)
     )
-    assert attacked(released(adjacency, kind, 8.0), "release", 600).violated
+    assert attacked(released(adjacency, kind, 8.0), "release", 300).violated
 
 
 def test_a_second_release_after_a_restart_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     fresh_noise_after_a_restart(monkeypatch)
-    found = attacked(released("record", "ridge", 8.0), "release", 1000)
+    found = attacked(released("record", "ridge", 8.0), "release", 300)
     assert found.violated and found.bound.event.statistic == "all releases"
 
 
 # --- the pair of records --------------------------------------------------------------------------
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(
     kind=st.sampled_from(["logistic", "softmax", "huber", "ridge"]),
     adjacency=st.sampled_from(["record", "add-remove"]),
@@ -302,7 +305,7 @@ def test_other_records_are_kept_and_cancel() -> None:
     network = load_network("logistic", [])
     data = find_data(network, 1, {})
     pair = worst_pair(network, data, GradientTerms(1.0, 1e-5, "record", 0.5, 2), FAR)
-    assert pair.first.records == pair.second.records == 50 == len(data["A"])
+    assert pair.first.records == pair.second.records == 50 <= len(data["A"])
     x = np.random.default_rng(1).normal(size=10) / 100
     first, apart = pair.sums(x)
     direction = np.ones(10) / math.sqrt(10)

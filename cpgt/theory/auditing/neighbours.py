@@ -18,6 +18,7 @@ number of rounds that it plays is a statistic, too.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any, NoReturn
 
@@ -63,36 +64,48 @@ class NeighbourAttack:
         self._step = lattice_step(terms.clip, pair.first.scale, pair.first.dimension)
 
     def observe(self, second: bool, seed: int) -> dict[str, float]:
-        agent, peers = self._agent, self._network.neighbours[self._agent]
-        objective = self._pair.second if second else self._pair.first
-        randomness = Randomness(seeded_secret(seed, agent))
-        oracle = GradientOracle(objective, self._terms, randomness)
-        transports = MemoryTransport.network({agent: peers, **dict.fromkeys(peers, (agent,))})
-        weights = self._network.topology.row(agent)
-        start = self._target.copy()
-        victim = Participant(
-            agent, weights, self._algorithm, oracle, start, randomness, transports[agent]
-        )
-        adversary = _Neighbours(self._algorithm, weights[agent], self._target)
-        answers, copies = [], []
-        with suppress(AgentError):
-            for k in range(self._network.rounds):
-                victim.send()
-                victim.send_again()
-                heard = _payloads(transports, peers, k)
-                first, last = (adversary.decode([payload]).dense()[0] for payload in heard)
-                if (k + 1) % self._every == 0:
-                    answers.append(adversary.tracker + first[Y])
-                    copies.append(adversary.tracker + last[Y])
-                reply = encode(adversary.reply(first, (k + 1) % self._every == 0))
-                for peer in peers:
-                    transports[peer].publish(build_frame(peer, k, reply))
-                victim.collect(_nothing_to_wait_for)
+        heard: list[tuple[Floats, Floats]] = []  # y of each answer, as first and as last sent
+        rounds = 0
+        with suppress(AgentError):  # a stop is seen by all
+            for seen in self._rounds(second, seed):
+                rounds += 1
+                heard += [seen] if rounds % self._every == 0 else []
+        answers, copies = (self._score([pair[i] for pair in heard]) for i in (0, 1))
         return {
-            "answers in messages": self._score(answers),
-            "the same, sent twice": self._score(answers) + self._score(copies),
-            "rounds": float(victim.round),
+            "answers in messages": answers,
+            "the same, sent twice": answers + copies,
+            "rounds": float(rounds),
         }
+
+    def _rounds(self, second: bool, seed: int) -> Iterator[tuple[Floats, Floats]]:
+        """Play the rounds of one run. What the neighbours know of y, from both copies."""
+        agent, peers = self._agent, self._network.neighbours[self._agent]
+        transports = MemoryTransport.network({agent: peers, **dict.fromkeys(peers, (agent,))})
+        victim = self._victim(second, seed, transports[agent])
+        neighbours = _Neighbours(
+            self._algorithm, self._network.topology.row(agent)[agent], self._target
+        )
+        for k in range(self._network.rounds):
+            victim.send()
+            victim.send_again()
+            copies = _payloads(transports, peers, k)
+            first, last = (neighbours.decode([copy]).dense()[0] for copy in copies)
+            seen = neighbours.tracker + first[Y], neighbours.tracker + last[Y]
+            reply = encode(neighbours.reply(first, (k + 1) % self._every == 0))
+            for peer in peers:
+                transports[peer].publish(build_frame(peer, k, reply))
+            yield seen
+            victim.collect(_nothing_to_wait_for)
+
+    def _victim(self, second: bool, seed: int, transport: MemoryTransport) -> Participant:
+        objective = self._pair.second if second else self._pair.first
+        randomness = Randomness(seeded_secret(seed, self._agent))
+        oracle = GradientOracle(objective, self._terms, randomness)
+        weights = self._network.topology.row(self._agent)
+        start = self._target.copy()
+        return Participant(
+            self._agent, weights, self._algorithm, oracle, start, randomness, transport
+        )
 
     def _score(self, answers: list[Floats]) -> float:
         """As for answers that are seen themselves; the adversary takes them for x*."""

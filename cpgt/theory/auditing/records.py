@@ -6,7 +6,8 @@ gradients of at least that length in opposite directions. With u = (1, ..., 1) /
 | data                 | record        | in its place   | gradients at x with <u, x> = 0     |
 |----------------------|---------------|----------------|------------------------------------|
 | rows A and labels    | row reach C u | row -reach C u | reach C / 2 long or more, opposite |
-| rows A and numbers b | row u, b = h  | row u, b = -h  | 2 h long, with h = reach C         |
+| rows A and numbers b | row reach C u | the same row,  | reach C long or more, opposite;    |
+|                      | and b = 1     | and b = -1     | a longer row if a loss is flatter  |
 | of an own objective  | a record      | another record | the two that differ most at x = 0  |
 
 If a record may be added or removed, the second data set lacks the record.
@@ -36,9 +37,10 @@ Record: TypeAlias = dict[str, Any]  # a row of each table
 TwoPoints: TypeAlias = tuple[Floats, Floats]
 FAR, TOLERANT = 20.0, 4.6  # reach
 OTHERS = 49
+STEEP = 1000.0  # for the Huber loss, whose slope may be limited to less than 1
 NEARLY = 0.97  # of the largest difference
 SMALLEST, LARGEST, HALVINGS = 1e-6, 1e6, 50
-GROWTH = 1.04  # a gradient 2 (x - FAR C) is shorter than C on a stretch of 5 % of FAR C
+GROWTH = 1.04  # of squared errors, the gradient is shorter than C on 5 % of the way to 1 / (FAR C)
 
 
 class RecordPair(NamedTuple):
@@ -103,7 +105,8 @@ def _candidates(tables: Tables, length: float) -> Iterator[tuple[Record, Record]
     if "A" in tables and "labels" in tables:
         yield {"A": length * unit_row(tables)}, {"A": -length * unit_row(tables)}
     elif "A" in tables and "b" in tables:
-        yield {"A": unit_row(tables), "b": length}, {"A": unit_row(tables), "b": -length}
+        for row in (length * unit_row(tables), STEEP * length * unit_row(tables)):
+            yield {"A": row, "b": 1.0}, {"A": row, "b": -1.0}
     else:
         rows = len(next(iter(tables.values()), ()))
         for i in range(1, rows):
