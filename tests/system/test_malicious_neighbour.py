@@ -12,6 +12,7 @@ import pytest
 
 from cpgt import parse_network
 from cpgt.configuration.network import Network
+from cpgt.process.exit_codes import DIVERGED
 from cpgt.wire.arrays import Floats
 from tests.system.adversary import Observation, Strategy, attack
 from tests.system.conftest import Commands
@@ -31,6 +32,23 @@ NETWORKS: dict[str, dict[str, Any]] = {
         "privacy": {
             "mechanism": "state", "epsilon": 1.0, "sensitivity": 2.0, "smoothness": 1.0,
             "magnitude": MAGNITUDE, "rounding": 2.0**-45,
+        },
+    },
+    "gradient": {
+        "algorithm": {"kind": "compressed-gradient-tracking", "alpha": ALPHA, "every": 2},
+        "privacy": {"mechanism": "gradient", "epsilon": 1.0, "delta": 1e-5, "clip": 2.0},
+    },
+    "objective, function": {
+        "algorithm": {"kind": "gradient-tracking", "alpha": ALPHA},
+        "privacy": {
+            "mechanism": "objective", "adjacency": "function", "epsilon": 1.0, "sensitivity": 4.0,
+        },
+    },
+    "objective, record": {
+        "algorithm": {"kind": "gradient-tracking", "alpha": ALPHA},
+        "privacy": {
+            "mechanism": "objective", "epsilon": 1.0, "delta": 1e-5, "feature_bound": 1.0,
+            "target_bound": 5.0,
         },
     },
 }  # fmt: skip
@@ -77,7 +95,11 @@ def test_what_an_agent_does_is_the_same_in_both_worlds(
         for step in (-1.0, 1.0)
     )
     assert below == above
-    assert_complete(network, below)
+    if mechanism != "state" and strategy is overflow:
+        # these states are post-processing of noised answers, so an agent may stop because of them
+        assert below.exit_code == DIVERGED
+    else:
+        assert_complete(network, below)
 
 
 def assert_complete(network: Network, seen: Observation) -> None:
