@@ -111,7 +111,8 @@ def make_plan(
     planner = planner.with_bounds(epsilon)
     tradeoff = planner.tradeoff()
     chosen = tradeoff.best(epsilon, network.rounds)
-    privacy = PrivacySection(**asdict(replace(planner.claims, epsilon=epsilon)))
+    claims = replace(planner.claims, mechanism="state", epsilon=epsilon)
+    privacy = PrivacySection(**asdict(claims))
     planned = _with_noise(network, chosen).model_copy(update={"privacy": privacy})
     frontier = tradeoff.frontier(epsilon, network.rounds, chosen)
     return replace(planner, network=planned).plan(chosen, frontier), planned

@@ -25,7 +25,7 @@ def measure_rate(
     """The convergence rate without noise; infinite if the network diverges.
 
     It is the slope of the later half of the curve above rounding; None if that has few points."""
-    silent = network.model_copy(update={"noise": NoiseSection()})
+    silent = _without_claims(network).model_copy(update={"noise": NoiseSection()})
     rounds = _rounds(network)
     trial = run_trials(
         silent, objectives, trials=1, rounds=rounds, seed=0, every=max(1, rounds // 200)
