@@ -1,6 +1,6 @@
 """Settings of a run with the gradient mechanism, chosen from public facts alone.
 
-The rule is simple because little matters: docs/decisions/0021. With N records in n agents, d
+The rule is simple because little matters: docs/decisions/0024. With N records in n agents, d
 coordinates, and all gradients those of the mean loss over all N records:
 
 | setting | rule                                                                              |
