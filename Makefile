@@ -9,6 +9,8 @@ BIN := .venv/bin
 .venv/running: pyproject.toml setup.py agent/_round.c
 	$(PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[all]'
+# where PYTHONDONTWRITEBYTECODE is set, each process would compile all our modules when it starts
+	$(BIN)/python -m compileall -q agent coordinator cpgt topologies wire
 	touch $@
 
 .venv/ready: .venv/running

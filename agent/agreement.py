@@ -1,7 +1,19 @@
 """The owner's copy of the network file, which the coordinator's plan must match.
 
 A coordinator could send any plan: more rounds, less noise, another unit for f_i. With an agreement,
-an agent accepts only the plan that its owner has read.
+an agent accepts only the plan that its owner has read. Every number that a coordinator sends is
+held against something:
+
+| message | number                | held against                                               |
+|---------|-----------------------|------------------------------------------------------------|
+| Plan    | agent                 | the number that the owner gave (agent/session.py)          |
+|         | parameters            | the owner's copy, every key                                |
+|         | weights               | the owner's copy; the same neighbours, and no other        |
+|         | rounds                | the owner's copy; fewer are accepted, they spend less      |
+|         | window, patience      | the owner's copy                                           |
+|         | endpoints             | nothing; one for each neighbour, whose key says who it is  |
+| Grant   | until                 | the plan's rounds, and the grant before (agent/session.py) |
+| Waiting | missing               | nothing; shown to the owner, as the text of Notice, Stop   |
 """
 
 from __future__ import annotations
@@ -22,6 +34,8 @@ class Agreement:
     parameters: Mapping[str, Any]
     weights: Mapping[int, float]  # this agent's row of W
     rounds: int
+    window: int
+    patience: float
 
     def check(self, plan: Plan) -> None:
         """Raise InputError that names the first difference between the plan and the agreement."""
@@ -37,10 +51,15 @@ class Agreement:
         # fewer rounds spend less privacy, so they are accepted
         if plan.rounds > self.rounds:
             yield "rounds", plan.rounds, self.rounds
+        if plan.window != self.window:
+            yield "window", plan.window, self.window
+        if plan.patience != self.patience:
+            yield "patience", plan.patience, self.patience
         for peer in sorted({*plan.weights, *self.weights}):
-            theirs, ours = plan.weights.get(peer, 0.0), self.weights.get(peer, 0.0)
-            if not math.isclose(theirs, ours, rel_tol=1e-9):
-                yield f"the weight of agent {peer}", theirs, ours
+            theirs, ours = plan.weights.get(peer), self.weights.get(peer)
+            if theirs is None or ours is None or not math.isclose(theirs, ours, rel_tol=1e-9):
+                name = f"the weight of agent {peer}"
+                yield name, ABSENT if theirs is None else theirs, ABSENT if ours is None else ours
 
 
 def _compare(path: str, theirs: Any, ours: Any) -> Iterator[tuple[str, Any, Any]]:

@@ -40,6 +40,12 @@ class FolderError(DataError):
     what = "folder"
 
 
+class LedgerError(DataError):
+    """The ledger of the data set cannot be used. The message names the owner's paths and runs."""
+
+    what = "ledger"
+
+
 class PeerError(AgentError):
     """A neighbour or the coordinator is silent, unreachable, refuses, or breaks the protocol."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -13,12 +14,13 @@ from cpgt.agent.algorithms.registry import build_algorithm
 from cpgt.agent.connect import open_connections
 from cpgt.agent.errors import PeerError
 from cpgt.agent.lifecycle import Phase
-from cpgt.agent.objectives.loading import load_data
-from cpgt.agent.objectives.registry import build_objective
+from cpgt.agent.objectives import Objective
+from cpgt.agent.objectives.loading import load_data, require_finite_data
+from cpgt.agent.objectives.registry import build_objective, build_record_objective
 from cpgt.agent.participant import Participant
 from cpgt.agent.privacy.budget import Claims
 from cpgt.agent.privacy.ledger import Reservation, reserve
-from cpgt.agent.privacy.mechanisms import ledger_entry, make_private
+from cpgt.agent.privacy.mechanisms import ledger_entry, make_private, protects_records
 from cpgt.agent.privacy.oracle import AnswerLog
 from cpgt.agent.privacy.privacy_log import PrivacyLog
 from cpgt.agent.privacy.secret import ANSWERS, forget_secret
@@ -26,7 +28,7 @@ from cpgt.agent.session import Instruction, Log, Prepare, RecordSpent, Send, Ses
 from cpgt.agent.settings import AgentSettings
 from cpgt.agent.trace import Trace
 from cpgt.agent.tuning import tune_process
-from cpgt.process.timing import POLL_MS
+from cpgt.process.timing import CONNECT_POLL_MS, POLL_MS
 from cpgt.wire.control import ControlClient
 from cpgt.wire.errors import WireError
 from cpgt.wire.messages import Control, Hello, Plan
@@ -43,7 +45,7 @@ def run_agent(
     settings: AgentSettings, notify: Callable[[str], None], check_interrupts: Callable[[], None]
 ) -> None:
     """Take part in one run, from Hello to the coordinator's Stop. Raises AgentError on failure."""
-    data = load_data(settings.data)
+    data = load_data(settings.data, finite=False)
     # ZeroMQ's threads inherit the scheduling policy, so set it before they start.
     tune_process(shared_machine=settings.connect.on_this_machine)
     with Context() as context:
@@ -89,7 +91,8 @@ class _Shell:
             if self.session.phase is Phase.PLAYING:
                 self._play()
             else:
-                self._attend(POLL_MS)
+                connecting = self.session.phase is Phase.CONNECTING
+                self._attend(CONNECT_POLL_MS if connecting else POLL_MS)
         if self.session.stop_reason:
             raise PeerError(f"stopped by the coordinator: {self.session.stop_reason}")
 
@@ -175,8 +178,8 @@ class _Shell:
         settings, parameters = self.settings, plan.parameters
         options = dict(parameters.get("objective", {}))
         kind = options.pop("kind", "")
-        objective = build_objective(kind, options, self.data)
         claims = settings.claims.overriding(Claims.of(parameters.get("privacy", {})))
+        objective = self._build_objective(claims, kind, options)
         algorithm = build_algorithm(parameters, claims.magnitude)
         algorithm.check(objective.dimension)
         if claims.mechanism in (None, "state") and 0.0 in algorithm.noise.scales:
@@ -187,7 +190,7 @@ class _Shell:
             self.reservation.begin()
         elif claims.mechanism and settings.data and not settings.seeded:
             self.notify(NO_LEDGER)
-        if settings.folder and claims.mechanism == "gradient":
+        if settings.folder and claims.mechanism in ("gradient", "objective"):
             self.answers = AnswerLog(settings.folder / ANSWERS)
         private = make_private(
             claims, algorithm, objective, plan.rounds, settings.randomness, self.answers
@@ -206,3 +209,13 @@ class _Shell:
             self.transport.connect(settings.agent, plan.endpoints)
         except WireError as error:
             raise PeerError(str(error)) from None
+
+    def _build_objective(self, claims: Claims, kind: str, options: dict[str, Any]) -> Objective:
+        if protects_records(claims):
+            objective, ignored = build_record_objective(kind, options, self.data)
+            if ignored:
+                self.notify(f"{ignored} records cannot be used and count as zero; nobody is told")
+            return objective
+        if self.settings.data:
+            require_finite_data(self.settings.data, self.data)
+        return build_objective(kind, options, self.data)

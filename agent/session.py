@@ -28,6 +28,7 @@ from cpgt.wire.messages import Control, Failed, Grant, Plan
 # An agent announces the end of its budget this many windows ahead. That is more than is granted
 # before it has reported, so an honest coordinator never grants a round beyond the budget.
 LOOK_AHEAD_WINDOWS = timing.WINDOWS_GRANTED + 1
+LONGEST = 1000  # characters of a coordinator's text
 KernelCounts: TypeAlias = Callable[[], tuple[dict[int, list[int]], dict[int, list[int]]]]
 
 
@@ -99,23 +100,20 @@ class Session:
         self._answered = True
         match message:
             case messages.Refused(reason):
-                raise InputError(f"refused by the coordinator: {reason}")
+                raise InputError(f"refused by the coordinator: {printable(reason)}")
             case messages.Waiting(missing):
-                return self._log_change(f"waiting for {name_agents(missing)}" if missing else "")
+                return self._log_change(
+                    printable(f"waiting for {name_agents(missing)}") if missing else ""
+                )
             case messages.Notice(text):
-                return self._log_change(text)
+                return self._log_change(printable(text))
             case Plan():
                 self.plan = message
-            case Grant(until):
-                # A coordinator must not make an agent spend more than its owner agreed to.
-                if self.plan and until > self.plan.rounds:
-                    raise PeerError(
-                        f"protocol: the coordinator granted {until} rounds; "
-                        f"the plan has {self.plan.rounds}"
-                    )
+            case Grant():
+                self._check_grant(message)
                 self.grant = message
             case messages.Stop(reason):
-                self.stop_reason = reason
+                self.stop_reason = printable(reason)
             case messages.Tally():
                 self._all_delivered = True
         return self._advance(trigger_of(message), now)
@@ -224,6 +222,20 @@ class Session:
         changed, self._last_text = text != self._last_text, text
         return [Log(text)] if text and changed else []
 
+    def _check_grant(self, grant: Grant) -> None:
+        """A coordinator must not make an agent spend more than its owner agreed to. It repeats its
+        grants and extends them, until the last."""
+        before, rounds = self.grant, self.plan.rounds if self.plan else 0
+        if self.plan and grant.until > rounds:
+            what = f"granted {grant.until} rounds; the plan has {rounds}"
+        elif grant.until < before.until:
+            what = f"granted {grant.until} rounds after {before.until}"
+        elif before.last and grant != before:
+            what = f"granted {grant.until} rounds after the last grant, of {before.until}"
+        else:
+            return
+        raise PeerError(f"protocol: the coordinator {what}")
+
     # --- actions ----------------------------------------------------------------------------------
 
     def _advance(self, trigger: Trigger, now: float) -> list[Instruction]:
@@ -250,6 +262,11 @@ class Session:
     def _accept_plan(self, now: float) -> Prepare:
         assert self.plan
         self._planned = now
+        if self.plan.agent != self._settings.agent:
+            raise PeerError(
+                f"protocol: the coordinator sent the plan of agent {self.plan.agent} "
+                f"to agent {self._settings.agent}"
+            )
         if self._settings.agreement:
             self._settings.agreement.check(self.plan)
         kind = self.plan.parameters.get("objective", {}).get("kind", "")
@@ -291,6 +308,12 @@ class Session:
         assert self.participant and self.spending
         first, meter = self.spending.rounds, self.participant.meter
         return RecordSpent(first, self.spending.spend_until(meter.first + len(meter.message)))
+
+
+def printable(text: str) -> str:
+    """A text of the coordinator, as the owner's terminal may show it: one line, of some length."""
+    shown = "".join(character if character.isprintable() else "?" for character in text[:LONGEST])
+    return shown if len(text) <= LONGEST else f"{shown} ..."
 
 
 def failure(error: BaseException, round_: int) -> Failed:

@@ -14,6 +14,7 @@ import psutil
 
 from bench.codec import measure_encoding, measure_folding
 from bench.curve import measure_curve
+from bench.gaussian import measure_gaussian
 from bench.lockstep import lockstep_speed
 from bench.star import measure_star
 from cpgt.agent.compiled import COMPILED
@@ -114,4 +115,5 @@ if __name__ == "__main__":
     measure_curve()
     measure_encoding()
     measure_folding()
+    measure_gaussian()
     measure_star()

@@ -1,8 +1,8 @@
 """A refresh of the gradient mechanism, next to a plain gradient: python -m bench.refresh
 
 A refresh clips the gradient of each record and sums in whole numbers, without matrix products over
-records. Both are measured in turns, so that the load of the machine affects both alike. Run it with
-OPENBLAS_NUM_THREADS=1, as `make bench` does.
+records. Both are measured in turns, in CPU time of all threads, so that other processes affect both
+alike. Run it with OPENBLAS_NUM_THREADS=1, as `make bench` does.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ def measure(kind: str) -> tuple[float, float]:
 
 
 def seconds(call: Callable[[], object]) -> float:
-    start = time.perf_counter()
+    start = time.process_time()
     call()
-    return time.perf_counter() - start
+    return time.process_time() - start
 
 
 def main() -> None:

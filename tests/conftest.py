@@ -9,6 +9,11 @@ from typing import Any
 
 import pytest
 import zmq
+from hypothesis import settings
+
+# Hypothesis would fail an example that takes 200 ms, as any does on a busy machine.
+settings.register_profile("without deadline", deadline=None)
+settings.load_profile("without deadline")
 
 # A background job of a shell ignores SIGINT, and the processes that a test starts inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)

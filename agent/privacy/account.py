@@ -8,6 +8,11 @@ and a_k in y (2-norm):
     a_0 = S  a_{k+1} = L (b_{k+1} + b_k)        "function": gradients differ by a constant
              a_{k+1} = L (b_{k+1} + b_k) + 2 S  "record": they differ by at most S anywhere
 
+Both are attained: by f and f + <v, x>, and for records by states that neighbours drive to and fro
+between places where the gradients differ by S in opposite directions. Where gradients cannot do
+that, 2 S is too much: a record of logistic or softmax loss pulls along its own features alone, so
+the difference of two records varies by S at most.
+
 Noise of scales t_x, t_y on every coordinate bounds the privacy loss of round k by
 
     sqrt(d) (b_k / t_x + a_k / t_y) + lattice.

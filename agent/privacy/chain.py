@@ -42,7 +42,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from cpgt.agent.errors import DataError
+from cpgt.agent.errors import LedgerError
 from cpgt.agent.privacy.secret import private_file
 
 LOCK_SECONDS = 10.0  # a writer holds byte 0 for milliseconds
@@ -50,12 +50,6 @@ LOCK_POLL_SECONDS = 0.01
 NOTHING_BEFORE = "0" * 64
 ID_CHARACTERS = 16
 _HEAD = re.compile(r"cpgt-ledger ([0-9a-f]{16}) (\d{1,18}) ([0-9a-f]{64})")
-
-
-class LedgerError(DataError):
-    """The ledger cannot be used. The message names paths and runs, so only the owner reads it."""
-
-    what = "ledger"
 
 
 class Line(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -138,6 +132,12 @@ class Writer:
         with _told("write", self.path):
             self._write(line + b"\n")
         staged.commit()
+
+    def sync(self) -> None:
+        """Make the last line and its head durable: its writer may have died before it did."""
+        with _told("write", self.path):
+            os.fsync(self.descriptor)
+        _stage_head(self.chain.head, self.kept).commit()
 
     def _write(self, line: bytes) -> None:
         os.ftruncate(self.descriptor, self.chain.size)

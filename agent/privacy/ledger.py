@@ -34,6 +34,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cache
 from pathlib import Path
 from statistics import NormalDist
 from types import TracebackType
@@ -41,9 +42,9 @@ from typing import Literal, NamedTuple, TypeAlias
 
 import msgspec
 
-from cpgt.agent.errors import BudgetError
+from cpgt.agent.errors import BudgetError, LedgerError
 from cpgt.agent.privacy import chain
-from cpgt.agent.privacy.chain import Head, LedgerError, LiveLock
+from cpgt.agent.privacy.chain import Head, LiveLock
 from cpgt.agent.privacy.gdp import epsilon_of, mu_of
 
 FORMAT = 1
@@ -184,7 +185,7 @@ class Ledger:
     @property
     def left(self) -> float:
         """Epsilon of one more Gaussian run that would fit, at the owner's delta."""
-        square = _capacity(self.opening) - _square(self.entries)
+        square = _capacity(self.opening.epsilon, self.opening.delta) - _square(self.entries)
         return _epsilon(math.sqrt(max(square, Fraction(0))), self.opening.delta)
 
     def run(self, name: str) -> Run | None:
@@ -287,8 +288,9 @@ def reserve(path: Path, entry: Entry, head: Path | None = None) -> Reservation:
 def resume(path: Path, name: str, head: Path | None = None) -> Reservation:
     """The reservation of a run whose process died. It costs nothing more, so the run must answer
     from what it remembers, and ask nothing new beyond what it reserved."""
-    with _writing(path, head) as (_, ledger):
+    with _writing(path, head) as (writer, ledger):
         run = _require_unsettled(ledger, name)
+        writer.sync()
         return Reservation(path, head, run, LiveLock(path, run.line), fresh=False)
 
 
@@ -297,12 +299,13 @@ def fits(entries: Sequence[Entry], budget: Opening) -> bool:
     pure = _pure_sum(entries)
     if pure is not None and pure <= Fraction(budget.epsilon):
         return True
-    return _square(entries) <= _capacity(budget)
+    return _square(entries) <= _capacity(budget.epsilon, budget.delta)
 
 
 def total_epsilon(entries: Sequence[Entry], delta: float) -> float:
     """Epsilon of these runs together."""
-    gaussian = _epsilon(_root_above(_square(entries)), delta)
+    mu = math.hypot(*(entry.mu_bound for entry in entries)) * (1 + 2.0**-50)  # rounded up
+    gaussian = _epsilon(mu, delta)
     pure = _pure_sum(entries)
     return gaussian if pure is None else min(gaussian, float(pure))
 
@@ -325,16 +328,10 @@ def _square(entries: Sequence[Entry]) -> Fraction:
     return sum((Fraction(entry.mu_bound) ** 2 for entry in entries), Fraction(0))
 
 
-def _capacity(budget: Opening) -> Fraction:
-    """The largest sum of mu^2."""
-    return Fraction(mu_of(budget.epsilon, budget.delta)) ** 2
-
-
-def _root_above(square: Fraction) -> float:
-    root = math.sqrt(square)
-    while Fraction(root) ** 2 < square:
-        root = math.nextafter(root, math.inf)
-    return root
+@cache
+def _capacity(epsilon: float, delta: float) -> Fraction:
+    """The largest sum of mu^2 within this budget."""
+    return Fraction(mu_of(epsilon, delta)) ** 2
 
 
 def _epsilon(mu: float, delta: float) -> float:

@@ -13,6 +13,7 @@ published, and nothing that the agent does depends on its data in another way.
 from __future__ import annotations
 
 import secrets
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple, Protocol
 
@@ -23,7 +24,9 @@ from cpgt.agent.privacy.account import Epsilon
 from cpgt.agent.privacy.budget import Claims, open_account
 from cpgt.agent.privacy.gdp import mu_of
 from cpgt.agent.privacy.ledger import Entry
-from cpgt.agent.privacy.oracle import AnswerLog, GradientOracle, GradientTerms
+from cpgt.agent.privacy.moments import private_moments
+from cpgt.agent.privacy.oracle import AnswerLog, GradientOracle, GradientTerms, RecordAdjacency
+from cpgt.agent.privacy.perturbation import perturb_linear_term
 from cpgt.agent.privacy.randomness import Randomness
 from cpgt.wire.messages import Plan
 
@@ -61,28 +64,24 @@ class PrivacyAccount(Protocol):
 class WholeRun:
     """epsilon of a run, which holds from its first message on and does not grow."""
 
-    terms: GradientTerms
+    budget: float
+    details: Mapping[str, Any]
     rounds: int = 0
     limit: None = None
     public = True
-
-    @property
-    def budget(self) -> float:
-        return self.terms.epsilon
 
     def affordable(self, until: int) -> int:
         return until
 
     def spend_until(self, rounds: int) -> list[Epsilon]:
         new, self.rounds = rounds - self.rounds, rounds
-        return [Epsilon(self.terms.epsilon, self.terms.epsilon)] * new
+        return [Epsilon(self.budget, self.budget)] * new
 
     def refusal(self) -> BudgetError:
         return BudgetError("a round was granted that the plan does not have")
 
     def describe(self) -> dict[str, Any]:
-        terms = self.terms
-        return {"mechanism": "gradient", **asdict(terms), "mu": terms.mu, "sigma": terms.sigma}
+        return dict(self.details)
 
 
 def ledger_entry(claims: Claims, algorithm: AnyAlgorithm, plan: Plan, objective_kind: str) -> Entry:
@@ -103,6 +102,12 @@ def ledger_entry(claims: Claims, algorithm: AnyAlgorithm, plan: Plan, objective_
     )
 
 
+def protects_records(claims: Claims) -> bool:
+    """Whether nothing that others see may depend on a single record, not even a refusal."""
+    whole_run = claims.mechanism in ("gradient", "objective")
+    return whole_run and claims.adjacency != "function"
+
+
 class PrivateProblem(NamedTuple):
     objective: Objective
     account: PrivacyAccount | None  # None: nothing is stated
@@ -117,14 +122,39 @@ def make_private(
     answers: AnswerLog | None = None,
 ) -> PrivateProblem:
     """The objective that the algorithm may see in a run of this length."""
-    if claims.mechanism != "gradient":
-        return PrivateProblem(objective, open_account(claims, algorithm, objective))
-    terms = GradientTerms(
+    if claims.mechanism == "gradient":
+        terms = gradient_terms(claims, algorithm, rounds)
+        oracle = GradientOracle(require_records(objective), terms, randomness, answers)
+        details = {"mechanism": "gradient", **asdict(terms), "mu": terms.mu, "sigma": terms.sigma}
+        return PrivateProblem(oracle, WholeRun(terms.epsilon, details))
+    if claims.mechanism == "objective":
+        released = _release(claims, objective, randomness, answers)
+        return PrivateProblem(released, WholeRun(claims.required("epsilon"), claims.given()))
+    return PrivateProblem(objective, open_account(claims, algorithm, objective))
+
+
+def gradient_terms(claims: Claims, algorithm: AnyAlgorithm, rounds: int) -> GradientTerms:
+    """What the gradient mechanism adds in a run of this length, from public facts alone."""
+    return GradientTerms(
         epsilon=claims.required("epsilon"),
         delta=claims.required("delta"),
-        adjacency="add-remove" if claims.adjacency == "add-remove" else "record",
+        adjacency=_record_adjacency(claims),
         clip=claims.required("clip"),
         questions=algorithm.gradients(rounds),
     )
-    oracle = GradientOracle(require_records(objective), terms, randomness, answers)
-    return PrivateProblem(oracle, WholeRun(terms))
+
+
+def _release(
+    claims: Claims, objective: Objective, randomness: Randomness, answers: AnswerLog | None
+) -> Objective:
+    epsilon, source = claims.required("epsilon"), randomness.keyed_stream
+    if claims.adjacency == "function":
+        sensitivity, delta = claims.required("sensitivity"), claims.delta or 0.0  # 0: pure
+        return perturb_linear_term(objective, sensitivity, epsilon, delta, source, answers)
+    bounds = claims.required("feature_bound"), claims.required("target_bound")
+    adjacency, delta = _record_adjacency(claims), claims.required("delta")
+    return private_moments(objective, *bounds, adjacency, epsilon, delta, source, answers)
+
+
+def _record_adjacency(claims: Claims) -> RecordAdjacency:
+    return "add-remove" if claims.adjacency == "add-remove" else "record"

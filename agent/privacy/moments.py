@@ -192,7 +192,7 @@ def make_quadratic(moments: Moments, terms: MomentTerms, scale: float, l2: float
     """f~ from noised moments. Eigenvalues of M below s sqrt(d / 2) are raised to that number.
 
     The noise moves eigenvalues by up to s sqrt(2 d), so smaller ones say little, and negative ones
-    would leave f~ without a minimum. Half of that was best where it mattered (decision 0021)."""
+    would leave f~ without a minimum. Half of that was best where it mattered (decision 0022)."""
     d, unit = len(moments.vector), terms.feature_bound / K
     least = terms.deviation * math.sqrt(d / 2)
     values, vectors = np.linalg.eigh(moments.matrix.astype(np.float64))

@@ -39,18 +39,17 @@ def spherical_noise(stream: Stream, dimension: int) -> NDArray[np.int64]:
     """One draw of Z. It depends on the stream and the dimension alone."""
     if dimension > LARGEST_DIMENSION:
         return discrete_laplace(stream, dimension, BITS).astype(np.int64)
-    while True:
-        drawn = discrete_laplace(stream, CANDIDATES * dimension, BITS)
-        candidates = drawn.reshape(CANDIDATES, dimension)
-        accepted = candidates[_accepted(stream, candidates)]
-        if len(accepted):
-            return np.asarray(accepted[0], dtype=np.int64)
+    while not len(accepted := accepted_candidates(stream, dimension, CANDIDATES)):
+        pass
+    return np.asarray(accepted[0], dtype=np.int64)
 
 
-def _accepted(stream: Stream, candidates: Floats) -> NDArray[np.bool_]:
-    lengths = np.sqrt((candidates**2).sum(axis=1))
-    excess = np.rint(math.sqrt(candidates.shape[1]) * lengths - np.abs(candidates).sum(axis=1))
-    accepted: NDArray[np.bool_] = _not_negative(stream, len(candidates)) >= excess
+def accepted_candidates(stream: Stream, dimension: int, number: int) -> Floats:
+    """The accepted of `number` candidates: independent draws of Z, as floats."""
+    drawn = discrete_laplace(stream, number * dimension, BITS).reshape(number, dimension)
+    lengths = np.sqrt((drawn**2).sum(axis=1))
+    excess = np.rint(math.sqrt(dimension) * lengths - np.abs(drawn).sum(axis=1))
+    accepted: Floats = drawn[_not_negative(stream, number) >= excess]
     return accepted
 
 

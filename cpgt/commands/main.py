@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from importlib import import_module
 from typing import Any, NoReturn
@@ -14,6 +15,8 @@ from cpgt.wire.errors import WireError
 # modules that are not installed by default -> the extra of pyproject.toml that installs them
 EXTRAS = {"matplotlib": "figures", "networkx": "graphs", "scipy": "theory", "yaml": "kubernetes"}
 
+# The search for plugins reads the metadata of every installed package, in each of our processes.
+os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "1")
 
 # subcommand -> its module in cpgt.commands, imported when needed: every agent pays for imports
 COMMANDS = {

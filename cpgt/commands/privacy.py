@@ -11,7 +11,14 @@ import click
 from cpgt.commands import options
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rich.console import Console
+
     from cpgt.configuration.network import Network
+    from cpgt.runs.pool import Task
+    from cpgt.theory.auditing.audit import Audit, AuditSettings
+    from cpgt.theory.auditing.gaussian_audit import GaussianAudit
 
 _sensitivity = click.option(
     "--sensitivity", type=options.POSITIVE,
@@ -22,7 +29,7 @@ _delta = click.option(
     "--delta", type=options.PROBABILITY, help="Failure probability of the promise, in (0, 1)."
 )
 _adjacency = click.option(
-    "--adjacency", type=click.Choice(["function", "record"]),
+    "--adjacency", type=click.Choice(["function", "record", "add-remove"]),
     help="Gradients differ by a constant, or arbitrarily up to the sensitivity as for one record. "
     "[the file's, or function]",
 )  # fmt: skip
@@ -43,24 +50,89 @@ def _check_delta(network: Network, delta: float | None) -> None:
 @click.command()
 @click.argument("network")
 @click.option("--epsilon", type=options.POSITIVE,
-              help="Choose the noise of least error that spends exactly this.")  # fmt: skip
+              help="Choose the settings of least error that spend no more.")  # fmt: skip
 @_delta
+@click.option("--records", metavar="N,N,...",
+              help="Number of records of each agent, or one number for all.")  # fmt: skip
+@click.option("--features", type=click.IntRange(min=1), help="Number of features of a record.")
+@click.option("--feature-bound", type=options.POSITIVE,
+              help="Largest norm of a record's features. [1]")  # fmt: skip
+@click.option("--target-bound", type=options.POSITIVE,
+              help="Largest absolute value of a regression's target.")  # fmt: skip
 @_sensitivity
 @_adjacency
 @_smoothness
 @options.rounds
 @options.change
 @click.option("--write", type=click.Path(dir_okay=False, path_type=Path),
-              help="Write the network file with the chosen noise.")  # fmt: skip
+              help="Write the network file with the chosen settings.")  # fmt: skip
 @options.out
 def plan(
     network: str, epsilon: float | None, rounds: int | None, overrides: tuple[str, ...],
-    write: Path | None, out: Path | None, delta: float | None, **given: Any,
+    write: Path | None, out: Path | None, delta: float | None, records: str | None,
+    features: int | None, feature_bound: float | None, target_bound: float | None, **given: Any,
 ) -> None:  # fmt: skip
-    """Predict a run of NETWORK: convergence, epsilon, accuracy, rounds, bytes.
+    """Choose the settings of NETWORK, and predict what they give.
 
-    Needs the data, or similar data; nothing is sent. With --out, writes plan.json and a figure of
-    the frontier."""
+    With --delta, or for mechanism gradient: from public facts and synthetic records; no data is
+    read. For mechanism state: noise, convergence and accuracy, from the data or similar data.
+    Nothing is sent. With --out, writes plan.json."""
+    if write and not write.absolute().parent.is_dir():
+        raise click.ClickException(f"{write}: there is no such folder")
+    if write:
+        options.check_new([write], "--write")
+    model = options.load(network, overrides, rounds)
+    if model.mechanism == "gradient" or (model.mechanism is None and delta is not None):
+        shape = features, feature_bound, target_bound
+        planned = _plan_gradient(model, epsilon, delta, records, *shape, out)
+    else:
+        planned = _plan_state(network, model, epsilon, delta, given, out)
+    if write:
+        write.write_text(planned.to_toml(), encoding="utf-8")
+
+
+def _plan_gradient(
+    model: Network, epsilon: float | None, delta: float | None, records: str | None,
+    features: int | None, feature_bound: float | None, target_bound: float | None,
+    out: Path | None,
+) -> Network:  # fmt: skip
+    from rich.console import Console
+
+    from cpgt.results.formatting import write_json
+    from cpgt.theory.planning.gradient_report import plan_as_dict, show_gradient_plan
+    from cpgt.theory.planning.settings import facts_of
+    from cpgt.theory.planning.synthetic_rehearsal import plan_gradient_mechanism
+
+    epsilon, delta = epsilon or model.privacy.epsilon, delta or model.privacy.delta
+    if epsilon is None or delta is None:
+        missing = "--epsilon" if epsilon is None else "--delta"
+        raise click.UsageError(f"{missing} is missing, and the network file does not give it")
+    facts = facts_of(
+        model, epsilon=epsilon, delta=delta, records=_counts(records, len(model.agents)),
+        features=features, feature_bound=feature_bound, target_bound=target_bound,
+    )  # fmt: skip
+    folder = options.new_folder(out, model.name) if out else None
+    found = plan_gradient_mechanism(model, facts)
+    show_gradient_plan(found, facts, Console())
+    if folder:
+        write_json(folder / "plan.json", plan_as_dict(found))
+    return found.network
+
+
+def _counts(records: str | None, agents: int) -> tuple[int, ...] | None:
+    if records is None:
+        return None
+    try:
+        counts = tuple(int(count) for count in records.split(","))
+    except ValueError:
+        raise click.UsageError(f"--records {records}: give whole numbers, with commas") from None
+    return counts * agents if len(counts) == 1 else counts
+
+
+def _plan_state(
+    network: str, model: Network, epsilon: float | None, delta: float | None,
+    given: dict[str, Any], out: Path | None,
+) -> Network:  # fmt: skip
     from rich.console import Console
 
     from cpgt.configuration.data import build_objectives
@@ -71,23 +143,17 @@ def plan(
 
     if out:
         options.require("matplotlib")  # before the work: the figure is drawn at its end
-    model = options.load(network, overrides, rounds)
     _check_delta(model, delta)
     options.own_code(network, model)
-    if write and not write.absolute().parent.is_dir():
-        raise click.ClickException(f"{write}: there is no such folder")
-    if write:
-        options.check_new([write], "--write")
     folder = options.new_folder(out, model.name) if out else None
     claims = adjacency_claims(model, **given)
     found, planned = make_plan(model, build_objectives(model, {}), claims, epsilon)
     show_plan(found, Console())
-    if write:
-        write.write_text(planned.to_toml(), encoding="utf-8")
     if folder:
         write_json(folder / "plan.json", found)
         if found.frontier:
             draw_frontier(found, folder)
+    return planned
 
 
 @click.command()
@@ -112,26 +178,73 @@ def audit(
     network: str, target: int | None, rounds: int, trials: int | None, confidence: float, seed: int,
     overrides: tuple[str, ...], out: Path | None, delta: float | None, **given: Any,
 ) -> None:  # fmt: skip
-    """Attack NETWORK as an eavesdropper: what do its bytes reveal of one agent's problem?
+    """Attack NETWORK: what do its bytes, its answers and its stops reveal of one agent's problem?
 
-    Runs two adjacent problems many times in this process. Exits with 1 if more is revealed than is
-    claimed. With --out, writes audit.json."""
+    Meets many agents with each of two adjacent problems, in this process and on all cores. Exits
+    with 1 if more is revealed than is claimed. With --out, writes audit.json."""
     from rich.console import Console
 
-    from cpgt.configuration.data import build_objectives
     from cpgt.results.formatting import write_json
-    from cpgt.theory.adjacency import adjacency_claims
-    from cpgt.theory.auditing.audit import AuditSettings, run_audit
-    from cpgt.theory.auditing.audit_report import show_audit
+    from cpgt.theory.auditing.audit import AuditSettings
 
     model = options.load(network, overrides, rounds)
     _check_delta(model, delta)
+    whole_run = model.mechanism in ("gradient", "objective")
+    if whole_run:
+        claims = _whole_run_claims(delta=delta, **given)
+        model = options.load(network, (*overrides, *claims), rounds)
     options.own_code(network, model)
     folder = options.new_folder(out, model.name) if out else None
-    claims = adjacency_claims(model, **given)
     settings = AuditSettings(trials, seed, confidence, target)
-    found = run_audit(model, build_objectives(model, {}), claims, settings)
-    show_audit(found, Console())
+    console = Console()
+    found = (
+        _audit_whole_run(model, settings, console)
+        if whole_run
+        else _audit_rounds(model, settings, console, **given)
+    )
     if folder:
         write_json(folder / "audit.json", found.as_dict())
     sys.exit(1 if found.violated else 0)
+
+
+def _whole_run_claims(
+    delta: float | None, adjacency: str | None, sensitivity: float | None, smoothness: float | None
+) -> list[str]:
+    """The options as changes of the network file; those of another mechanism are refused."""
+    for name, value in {"sensitivity": sensitivity, "smoothness": smoothness}.items():
+        if value is not None:
+            raise click.UsageError(
+                f"--{name} belongs to mechanism 'state'; change this network's own keys by --set"
+            )
+    given = {"delta": delta, "adjacency": adjacency}
+    return [f"privacy.{key}={value}" for key, value in given.items() if value is not None]
+
+
+def _audit_whole_run(model: Network, settings: AuditSettings, console: Console) -> GaussianAudit:
+    from rich.console import Console
+
+    from cpgt.agent.objectives.registry import is_code
+    from cpgt.runs.pool import run_tasks
+    from cpgt.theory.auditing.audit_report import show_gaussian_audit
+    from cpgt.theory.auditing.gaussian_audit import run_gaussian_audit, run_serially
+
+    def on_all_cores(tasks: Sequence[Task]) -> list[Any]:
+        return run_tasks(tasks, "attacks", Console(stderr=True))
+
+    # a worker process does not import the user's own modules
+    run = run_serially if is_code(model.objective.kind) else on_all_cores
+    found = run_gaussian_audit(model, settings, run)
+    show_gaussian_audit(found, console)
+    return found
+
+
+def _audit_rounds(model: Network, settings: AuditSettings, console: Console, **given: Any) -> Audit:
+    from cpgt.configuration.data import build_objectives
+    from cpgt.theory.adjacency import adjacency_claims
+    from cpgt.theory.auditing.audit import run_audit
+    from cpgt.theory.auditing.audit_report import show_audit
+
+    claims = adjacency_claims(model, **given)
+    found = run_audit(model, build_objectives(model, {}), claims, settings)
+    show_audit(found, console)
+    return found

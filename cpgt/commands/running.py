@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from cpgt.commands import options
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from cpgt.agent.agreement import Agreement
     from cpgt.agent.privacy.budget import Claims
+    from cpgt.coordinator.server import ListenAddress
+    from cpgt.runs.experiment import Experiment
     from cpgt.wire.keys import KeyRing
+
+LAUNCH_SECONDS = 60.0  # for agents on this machine to join
 
 
 @click.command()
@@ -35,15 +40,19 @@ def run(
 ) -> None:  # fmt: skip
     """Run NETWORK on this machine, every agent a process. NETWORK is a file or a shipped name."""
     from cpgt.runs.experiment import Experiment
-    from cpgt.runs.launch import run_coordinator
+    from cpgt.runs.handover import start_coordinator
 
     if observe:
         options.require("scipy")  # before the run: distances are computed when it has ended
-    model = options.load(network, overrides, rounds)
-    search = options.own_code(network, model)
-    folder = options.new_folder(out, model.name)
     experiment = Experiment(seed, observe)
-    code = run_coordinator(model, folder, experiment, quiet=quiet, search=search)
+    # first: its imports take as long as ours, and the check of the network
+    with start_coordinator(experiment.flags(quiet=quiet)) as process:
+        from cpgt.runs.launch import hand_over
+
+        model = options.load(network, overrides, rounds)
+        search = options.own_code(network, model)
+        folder = options.new_folder(out, model.name)
+        code = hand_over(process, model, folder, experiment, search)
     # not before: the agents would start later
     from rich.console import Console
 
@@ -60,8 +69,6 @@ def run(
 @click.option("--wait", type=click.FloatRange(min=0),
               help="Seconds to wait for the agents. [3600; 60 with --launch]")  # fmt: skip
 @click.option("--launch", is_flag=True, help="Also start all agents, on this machine.")
-@click.option("--commands", type=click.File(), hidden=True,
-              help="Start agents by the commands in this JSON file.")  # fmt: skip
 @options.key
 @options.plain
 @options.rounds
@@ -71,9 +78,9 @@ def run(
 @options.observe
 @options.quiet
 def coordinator(
-    network: str, bind: str, wait: float | None, launch: bool, commands: IO[str] | None,
-    key: Path | None, plain: bool, rounds: int | None, out: Path | None,
-    overrides: tuple[str, ...], seed: int | None, observe: bool, quiet: bool,
+    network: str, bind: str, wait: float | None, launch: bool, key: Path | None, plain: bool,
+    rounds: int | None, out: Path | None, overrides: tuple[str, ...], seed: int | None,
+    observe: bool, quiet: bool,
 ) -> None:  # fmt: skip
     """Coordinate NETWORK: wait for its agents, grant rounds, count bytes."""
     from rich.console import Console
@@ -83,28 +90,42 @@ def coordinator(
     from cpgt.runs.coordinate import coordinate_here
     from cpgt.runs.experiment import Experiment
 
-    starts_agents = launch or commands is not None
-    if not starts_agents and (seed is not None or observe):
+    experiment = Experiment(seed, observe)
+    console = Console(stderr=True, quiet=quiet)
+    if network == "-":
+        _coordinate_task(ListenAddress(bind), experiment, console)
+        return
+    if not launch and (seed is not None or observe):
         reason = "--seed and --observe are for agents: give them to each agent, or use --launch"
         raise click.UsageError(reason)
-    if starts_agents and key:
+    if launch and key:
         reason = "--launch keeps all on this machine, where no keys are needed: leave out --key"
         raise click.UsageError(reason)
     model = options.load_public(network, overrides, rounds)
     address = ListenAddress(bind, ring_of(model, None, key) if key else None, plain)
     folder = out or options.new_folder(out, model.name)
-    experiment = Experiment(seed, observe)
     agents: Mapping[int, Sequence[str]] | None = None
-    if commands is not None:
-        agents = {int(number): command for number, command in json.load(commands).items()}
-    elif launch:
+    if launch:
         from cpgt.runs.launch import agent_commands  # loads the code of agents
 
         whole = options.load(network, overrides, rounds)
         agents = agent_commands(whole, folder, experiment, options.own_code(network, whole))
-    wait = wait if wait is not None else (60.0 if starts_agents else 3600.0)
-    console = Console(stderr=True, quiet=quiet)
+    wait = wait if wait is not None else (LAUNCH_SECONDS if launch else 3600.0)
     coordinate_here(model, address, folder, wait, experiment, console, agents)
+
+
+def _coordinate_task(address: ListenAddress, experiment: Experiment, console: Console) -> None:
+    """For `cpgt run`, which sends the task when it has checked the network."""
+    from cpgt.configuration.loading import load_public_network
+    from cpgt.runs.coordinate import coordinate_here
+    from cpgt.runs.handover import Task
+
+    task = Task.read(sys.stdin)
+    if task is not None:
+        os.environ.update({**task.environment, **os.environ})
+        model, agents = load_public_network(task.network), dict(task.agents)
+        out = Path(task.out)
+        coordinate_here(model, address, out, LAUNCH_SECONDS, experiment, console, agents)
 
 
 @click.command()

@@ -9,7 +9,9 @@ import numpy as np
 
 from cpgt.agent.objectives import Data, Objective
 from cpgt.agent.objectives.loading import load_data
-from cpgt.agent.objectives.registry import build_objective
+from cpgt.agent.objectives.registry import build_objective, build_record_objective
+from cpgt.agent.privacy.budget import Claims
+from cpgt.agent.privacy.mechanisms import protects_records
 from cpgt.configuration.network import Network
 from cpgt.configuration.synthetic import GENERATORS, draw_for
 from cpgt.wire.arrays import Floats
@@ -39,13 +41,21 @@ def write_data(network: Network, folder: Path) -> dict[int, Path]:
 def build_objectives(network: Network, files: dict[int, Path]) -> list[Objective]:
     """Every agent's objective: from its file, from synthetic data, or from no data at all."""
     kind, options = network.objective.kind, network.objective.options
-    return [
-        build_objective(kind, options, find_data(network, agent, files)) for agent in network.agents
-    ]
+    by_records = protects_records(Claims.of(network.claims))
+    found: list[Objective] = []
+    for agent in network.agents:
+        data = find_data(network, agent, files, finite=not by_records)
+        if by_records:
+            found.append(build_record_objective(kind, options, data).objective)
+        else:
+            found.append(build_objective(kind, options, data))
+    return found
 
 
-def find_data(network: Network, agent: int, files: Mapping[int, Path]) -> Data:
+def find_data(
+    network: Network, agent: int, files: Mapping[int, Path], *, finite: bool = True
+) -> Data:
     """The agent's data: from `files`, or synthetic, or from the file that the network names."""
     if network.synthetic and agent not in files:
         return make_data(network, agent)
-    return load_data(files.get(agent) or network.data_file(agent))
+    return load_data(files.get(agent) or network.data_file(agent), finite=finite)

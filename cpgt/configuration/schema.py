@@ -182,7 +182,8 @@ def drop_keys_of_other_mechanisms(tables: dict[str, Any], mechanism: str) -> Non
 
 def _keys(mechanism: str, adjacency: str) -> tuple[str, ...]:
     own = STATE_KEYS if mechanism == "state" else _needed_keys(mechanism, adjacency, budget=True)
-    return "mechanism", "adjacency", *own
+    delta = () if mechanism == "state" else ("delta",)
+    return "mechanism", "adjacency", *delta, *own
 
 
 def _needed_keys(mechanism: str, adjacency: str, *, budget: bool) -> tuple[str, ...]:
@@ -190,8 +191,9 @@ def _needed_keys(mechanism: str, adjacency: str, *, budget: bool) -> tuple[str, 
         return "epsilon", "delta", "clip"
     if mechanism == "state":
         return ("sensitivity", "magnitude") if budget else ()
-    bounds = ("sensitivity",) if adjacency == "function" else ("feature_bound", "target_bound")
-    return "epsilon", "delta", *bounds
+    if adjacency == "function":
+        return "epsilon", "sensitivity"  # without delta the promise is pure
+    return "epsilon", "delta", "feature_bound", "target_bound"
 
 
 def _public_key(text: str) -> str:

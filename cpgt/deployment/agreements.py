@@ -12,7 +12,13 @@ from cpgt.deployment.keyring import check_member
 
 def agreement_of(network: Network, agent: int) -> Agreement:
     check_member(network, agent)
-    return Agreement(network.parameters(agent), network.topology.row(agent), network.rounds)
+    return Agreement(
+        network.parameters(agent),
+        network.topology.row(agent),
+        network.rounds,
+        network.window,
+        network.patience,
+    )
 
 
 def owners_claims(network: Network, agent: int, given: Claims) -> Claims:

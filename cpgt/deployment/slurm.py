@@ -18,7 +18,8 @@ from cpgt.coordinator.errors import RunError
 from cpgt.deployment.keyring import COORDINATOR, key_file, make_keys
 from cpgt.deployment.slurm_task import OWN_ADDRESS, START_SECONDS, write_tasks
 from cpgt.runs.experiment import Experiment
-from cpgt.runs.launch import CPGT, agent_commands
+from cpgt.runs.handover import CPGT
+from cpgt.runs.launch import agent_commands
 
 SCRIPT, LOG = "job.sh", "job.log"
 # The first such line of a job's log is the cause of its end. Later ones are consequences.

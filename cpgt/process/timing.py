@@ -4,6 +4,8 @@ from __future__ import annotations
 
 # One wait for a message lasts this long. Between two waits, signals and deadlines are checked.
 POLL_MS = 100
+# While neighbours connect: their subscriptions come through a socket that no wait listens to.
+CONNECT_POLL_MS = 5
 PULSE_SECONDS = 1.0  # between two signs of life, when there is nothing else to send
 NOTICE_SECONDS = 3.0  # a wait is reported after this long: several pulses are missing by then
 REPEAT_SECONDS = 10.0  # and reported again after this long

@@ -159,7 +159,7 @@ ADJACENT = {
 
 def _whole_run(claims: Mapping[str, Any]) -> str:
     case = ADJACENT[claims.get("adjacency", "record")]
-    return f"delta {claims['delta']:g} for all that the run shows, {case}"
+    return f"delta {claims.get('delta', 0.0):g} for all that the run shows, {case}"
 
 
 def _measured_in(claims: Mapping[str, Any], budget: float | None) -> str:

@@ -65,6 +65,18 @@ class _Each:
         return self._objective.gradient(x[..., None, :])[..., 0, :]
 
 
+class _Different:
+    """Another objective in each trial, because its noise is another."""
+
+    def __init__(self, objectives: Sequence[Objective]) -> None:
+        self.dimension = objectives[0].dimension
+        self._objectives = objectives
+
+    def gradient(self, x: Floats) -> Floats:
+        pairs = zip(self._objectives, x, strict=True)
+        return np.stack([objective.gradient(point) for objective, point in pairs])
+
+
 class _TrialRandomness(Randomness):
     """Random numbers of several trials. Trial 0 has the stream that a process has. All others share
     one stream: to open a stream for each would cost more than the rounds themselves."""
@@ -94,6 +106,17 @@ class _TrialRandomness(Randomness):
         return np.concatenate(parts, axis=1)  # type: ignore[return-value]  # as the parts are
 
 
+class _OneTrial(Randomness):
+    """The keyed streams of one trial. Those of trial 0 are the ones that a process has."""
+
+    def __init__(self, randomness: Randomness, trial: int) -> None:
+        self._prefix = (b"trial %d" % trial,) if trial else ()
+        self._randomness = randomness
+
+    def keyed_stream(self, *parts: bytes) -> Stream:
+        return self._randomness.keyed_stream(*self._prefix, *parts)
+
+
 class Batch:
     """All agents in the trials `first`, `first + 1`, ... of a seed, stepped round by round."""
 
@@ -111,10 +134,22 @@ class Batch:
         self._agents = []
         for part in parts_of(network, objectives):
             randomness = _TrialRandomness(seeded_secret(seed, part.agent), first)
-            if network.mechanism != "state":
-                part, _ = make_part_private(network, part, network.rounds, randomness)
-            part = part._replace(objective=_Each(part.objective))
+            objective = self._objective(network, part, randomness, trials)
+            part = part._replace(objective=objective)
             self._agents.append(_Agent(part, network.start, randomness, shape))
+
+    @staticmethod
+    def _objective(network: Network, part: Part, randomness: Randomness, trials: int) -> Objective:
+        """The objective that the part's algorithm may see in each trial."""
+        if network.mechanism != "objective":
+            if network.mechanism == "gradient":
+                part, _ = make_part_private(network, part, network.rounds, randomness)
+            return _Each(part.objective)
+        released = []
+        for trial in range(randomness.first_trial, randomness.first_trial + trials):
+            own = _OneTrial(randomness, trial)
+            released.append(make_part_private(network, part, network.rounds, own)[0].objective)
+        return _Different(released)
 
     @property
     def x(self) -> Floats:

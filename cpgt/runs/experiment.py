@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from cpgt.configuration.schema import PublicNetwork
 from cpgt.process.wait_notices import name_agents
 from cpgt.wire.messages import OBSERVED, SEEDED
+
+if TYPE_CHECKING:  # `cpgt run` needs this module before it has time to load the schema
+    from cpgt.configuration.schema import PublicNetwork
 
 # reasons that agents report of themselves
 AGENT_REASONS = {
@@ -44,7 +47,7 @@ class Experiment:
                 found.append(f"{name_agents(named)} {AGENT_REASONS[reason]}")
         return found
 
-    def flags(self) -> list[str]:
+    def flags(self, *, quiet: bool = False) -> list[str]:
         """The options of `cpgt coordinator` and `cpgt agent` that mean the same."""
         seed = [] if self.seed is None else ["--seed", str(self.seed)]
-        return [*seed, *["--observe"] * self.observe]
+        return [*seed, *["--observe"] * self.observe, *["--quiet"] * quiet]

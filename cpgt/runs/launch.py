@@ -1,15 +1,13 @@
 """Starting a network on this machine: a coordinator process, which starts a process for each agent.
 
-Both are started by the commands that one would type on separate machines.
+Agents are started by the commands that one would type on separate machines.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import FrameType
@@ -21,9 +19,8 @@ from cpgt.configuration.network import Network
 from cpgt.process.signals import handle_signals
 from cpgt.runs.experiment import Experiment
 from cpgt.runs.folder import ENDPOINT, agent_folder
+from cpgt.runs.handover import CPGT, Task, start_coordinator
 
-# -P: a file random.py or queue.py in the current folder must not replace Python's own module
-CPGT = (sys.executable, "-P", "-m", "cpgt")
 THREAD_LIMITS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 
 
@@ -63,36 +60,32 @@ def run_coordinator(
     network: Network, out: Path, experiment: Experiment, *, quiet: bool, search: Path = Path()
 ) -> int:
     """Run a coordinator and its agents as processes. Returns the coordinator's exit code."""
+    with start_coordinator(experiment.flags(quiet=quiet)) as coordinator:
+        return hand_over(coordinator, network, out, experiment, search)
+
+
+def hand_over(
+    coordinator: subprocess.Popen[bytes],
+    network: Network,
+    out: Path,
+    experiment: Experiment,
+    search: Path,
+) -> int:
+    """Give a started coordinator its task, and wait for its end. Returns its exit code."""
     file = out / "network.toml"
     file.write_text(network.to_toml(), encoding="utf-8")
-    command = [*CPGT, "coordinator", str(file), "--bind", "tcp://127.0.0.1:*", "--out", str(out)]
-    command += ["--commands", "-", *experiment.flags(), *["--quiet"] * quiet]
-    agents = json.dumps(agent_commands(network, out, experiment, search)).encode()
-    # In its own session the coordinator does not receive the terminal's Ctrl-C; we pass it on.
-    env = {**_thread_limits(network), **os.environ}
-    process = subprocess.Popen(command, env=env, stdin=subprocess.PIPE, start_new_session=True)
+    commands = agent_commands(network, out, experiment, search)
+    task = Task(str(file), str(out), list(commands.items()), _thread_limits(network))
 
     def pass_on(_number: int, _frame: FrameType | None) -> None:
-        process.send_signal(signal.SIGINT)
+        coordinator.send_signal(signal.SIGINT)
 
-    try:
-        with handle_signals(pass_on):
-            process.communicate(agents)
-    finally:
-        _kill_group(process.pid)
-    return process.returncode
+    with handle_signals(pass_on):
+        coordinator.communicate(task.to_json())
+    return coordinator.returncode
 
 
 def _thread_limits(network: Network) -> dict[str, str]:
-    """Threads of linear algebra in each agent, so that the agents do not compete for the cores.
-    Variables that the user has set take precedence."""
+    """Threads of linear algebra in each agent, so that the agents do not compete for the cores."""
     threads = max(1, (os.cpu_count() or 1) // len(network.agents))
     return dict.fromkeys(THREAD_LIMITS, str(threads))
-
-
-def _kill_group(leader: int) -> None:
-    """End the processes that a killed coordinator has left behind."""
-    try:
-        os.killpg(leader, signal.SIGKILL)
-    except ProcessLookupError:
-        return

@@ -15,12 +15,19 @@ PARAMETERS: dict[str, Any] = {
     "objective": {"kind": "ridge", "scale": 2.0},
 }
 WEIGHTS = {1: 0.5, 2: 0.25, 3: 0.25}
-AGREED = Agreement(PARAMETERS, WEIGHTS, 100)
+AGREED = Agreement(PARAMETERS, WEIGHTS, 100, 10, 30.0)
 
 
-def plan(parameters: dict[str, Any] = PARAMETERS, rounds: int = 100, **weights: float) -> Plan:
+def plan(
+    parameters: dict[str, Any] = PARAMETERS,
+    rounds: int = 100,
+    window: int = 10,
+    patience: float = 30.0,
+    **weights: float,
+) -> Plan:
     row = {**WEIGHTS, **{int(name.removeprefix("w")): value for name, value in weights.items()}}
-    made = Plan(1, {p: f"tcp://h:{p}" for p in row if p != 1}, row, rounds, 10, 30.0, parameters)
+    endpoints = {peer: f"tcp://h:{peer}" for peer in row if peer != 1}
+    made = Plan(1, endpoints, row, rounds, window, patience, parameters)
     received = decode_control(encode_control(made))
     assert isinstance(received, Plan)
     return received
@@ -44,7 +51,11 @@ def test_the_plan_that_was_agreed_on() -> None:
             "privacy is {'epsilon': 9.0} there and 'nothing'",
         ),
         (plan(w2=0.3), "the weight of agent 2 is 0.3 there and 0.25"),
-        (plan(w4=0.1), "the weight of agent 4 is 0.1 there and 0.0"),
+        (plan(w4=0.1), "the weight of agent 4 is 0.1 there and 'nothing'"),
+        (plan(w4=0.0), "the weight of agent 4 is 0.0 there and 'nothing'"),
+        (plan(window=1), "window is 1 there and 10"),
+        (plan(window=2**32), "window is 4294967296 there and 10"),
+        (plan(patience=1e300), "patience is 1e+300 there and 30.0"),
     ],
 )
 def test_the_first_difference_is_named(offered: Plan, words: str) -> None:

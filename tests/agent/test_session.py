@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from cpgt.agent.agreement import Agreement
 from cpgt.agent.algorithms.cpgt import CPGT
@@ -236,6 +239,74 @@ def test_a_grant_beyond_the_plan_is_a_protocol_error() -> None:
     assert run.session.grant == Grant(100, False)
 
 
+@pytest.mark.parametrize(
+    ("first", "second", "words"),
+    [
+        (Grant(8, False), Grant(7, False), "granted 7 rounds after 8"),
+        (Grant(8, True), Grant(9, True), "granted 9 rounds after the last grant, of 8"),
+        (Grant(8, True), Grant(8, False), "granted 8 rounds after the last grant, of 8"),
+        (Grant(8, False), Grant(2**32, True), "granted 4294967296 rounds; the plan has 100"),
+    ],
+)
+def test_grants_only_grow_until_the_last(first: Grant, second: Grant, words: str) -> None:
+    run = Run()
+    run.connect()
+    assert run.receive(first) == run.receive(first) == [], "a grant is repeated"
+    with pytest.raises(PeerError, match=f"protocol: the coordinator {words}"):
+        run.receive(second)
+    assert run.session.grant == first
+
+
+def test_the_plan_of_another_agent_is_a_protocol_error() -> None:
+    with pytest.raises(PeerError, match="sent the plan of agent 2 to agent 1"):
+        Run().receive(Plan(2, {1: "tcp://127.0.0.1:2"}, WEIGHTS, 100, WINDOW, PATIENCE, {}))
+
+
+def test_the_coordinators_texts_cannot_write_to_the_terminal() -> None:
+    run = Run()
+    assert run.receive(Notice("a\x1b[2Jb\nc")) == [Log("a?[2Jb?c")]
+    (log,) = run.receive(Notice("x" * 10**6))
+    assert isinstance(log, Log) and len(log.text) < 1100
+    (log,) = run.receive(Waiting(list(range(10**5))))
+    assert isinstance(log, Log) and len(log.text) < 1100
+    run.receive(Stop("\r" * 5000))
+    assert run.session.stop_reason == "?" * 1000 + " ..."
+    with pytest.raises(InputError, match=r"^refused by the coordinator: \?\?$"):
+        Run().receive(Refused("\x00\x07"))
+
+
+ANY_ROUND = st.integers(1, 12) | st.sampled_from([99, 100, 101, 2**32])
+ANY_MESSAGE = st.one_of(
+    st.builds(Grant, ANY_ROUND, st.booleans()),
+    st.builds(Stop, st.text(max_size=3)),
+    st.builds(Notice, st.text(max_size=3)),
+    st.builds(Waiting, st.lists(st.integers(0, 2**63 - 1), max_size=3)),
+    st.just(Tally()),
+    st.builds(lambda rounds: make_plan(rounds=rounds), ANY_ROUND),
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(messages=st.lists(ANY_MESSAGE, max_size=12), budget=st.integers(1, 12))
+def test_no_sequence_of_messages_makes_an_agent_spend_more(
+    messages: list[Control], budget: int
+) -> None:
+    """The owner agreed to 10 rounds and to a budget that lasts for `budget` rounds."""
+    claims, agreement = budget_for(budget), Agreement({}, WEIGHTS, 10, WINDOW, PATIENCE)
+    run = Run(claims, settings=make_settings(agreement=agreement), rounds=10)
+    run.connect()
+    with suppress(AgentError):
+        for message in messages:
+            run.receive(message)
+            while run.phase() is Phase.PLAYING and run.session.round < run.session.play_until():
+                run.play()
+    assert isinstance(run.session.spending, Spending)
+    assert claims.epsilon
+    run.session.leaving()
+    assert run.session.spending.spent.sound <= claims.epsilon
+    assert run.session.round <= min(10, budget)
+
+
 def test_a_refusal_ends_the_agent() -> None:
     with pytest.raises(InputError, match="refused by the coordinator: agent 1 is here already"):
         Run().receive(Refused("agent 1 is here already"))
@@ -245,7 +316,7 @@ def test_a_refusal_ends_the_agent() -> None:
 
 
 def test_a_plan_that_was_not_agreed_on_is_refused() -> None:
-    run = Run(settings=make_settings(agreement=Agreement({}, WEIGHTS, 99)))
+    run = Run(settings=make_settings(agreement=Agreement({}, WEIGHTS, 99, WINDOW, PATIENCE)))
     with pytest.raises(InputError, match="rounds is 100 there and 99 in the owner's copy"):
         run.receive(make_plan())
 

@@ -144,13 +144,13 @@ def test_every_objective_with_data_has_a_generator() -> None:
 
 
 @pytest.mark.parametrize("name", ["ridge", "huber", "logistic", "softmax"])
-def test_the_shipped_networks_converge(name: str) -> None:
+def test_the_shipped_networks_are_private_and_close_to_the_optimum(name: str) -> None:
     network = cpgt.load_network(name)
-    objectives = build_objectives(network, {})
-    result = cpgt.run(network, seed=1)
-    x_inf = solve(objectives, result.eta_y.sum(axis=(0, 1)))
-    assert np.linalg.norm(result.x[-1] - x_inf) < 1e-7 * np.linalg.norm(result.x[0] - x_inf)
-    assert network.noisy
+    assert network.claims["epsilon"] <= 3
+    assert network.stated_privacy
+    optimum = solve(build_objectives(network, {}))
+    last = cpgt.run(network, seed=1).x[-1].mean(axis=0)
+    assert np.linalg.norm(last - optimum) < 0.5 * np.linalg.norm(optimum)
 
 
 def test_the_shipped_quadratic_converges() -> None:

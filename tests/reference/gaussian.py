@@ -83,10 +83,14 @@ def attempt(words: Iterator[int]) -> tuple[int, Uniform] | None:
 
 
 def rounded_normal(words: Iterator[int], sigma: Fraction) -> int:
-    """rint of a draw of N(0, sigma^2): the sign is drawn before further digits of x."""
+    """rint of a draw of N(0, sigma^2)."""
     while not (accepted := attempt(words)):
         pass
-    k, x = accepted
+    return signed(words, sigma, *accepted)
+
+
+def signed(words: Iterator[int], sigma: Fraction, k: int, x: Uniform) -> int:
+    """rint(+-sigma (k + x)): the sign is drawn before further digits of x."""
     sign = -1 if next(words) < 2**63 else 1
     digits = 1
     while True:

@@ -18,6 +18,7 @@ from cpgt.agent.privacy.budget import Claims, open_account
 from cpgt.configuration.data import make_data
 from cpgt.configuration.network import Network
 from cpgt.configuration.schema import GRAPH, PrivacySection
+from cpgt.deployment.keyring import make_keys, ring_of
 from cpgt.wire.control import ControlServer
 from cpgt.wire.errors import ProtocolError
 from cpgt.wire.messages import (
@@ -134,7 +135,7 @@ def test_a_coordinator_cannot_raise_an_owners_budget(
                    "--smoothness", "4.0", "--magnitude", "1e4")  # fmt: skip
             command = ("--coordinator", server.endpoint, "--data", "data.npz", "--out", "own")
             agent = cpgt.start("agent", "1", *command, "--network", "agreed.toml", *own)
-            sent = converse(server, Plan(1, {}, {1: 1.0}, 5000, 7, 30.0, network.parameters(1)))
+            sent = converse(server, Plan(1, {}, {1: 1.0}, 5000, 200, 30.0, network.parameters(1)))
         finally:
             server.close()
     _, errors = agent.communicate(timeout=20)
@@ -154,18 +155,18 @@ def test_a_coordinator_cannot_raise_an_owners_budget(
     assert any(isinstance(message, Spent) and message.rounds == failed.round for message in sent)
 
 
-def converse(server: ControlServer, plan: Plan) -> list[object]:
+def converse(server: ControlServer, plan: Plan, grant: Grant | None = None) -> list[object]:
     """The messages of an agent whose coordinator grants everything and ignores the answers."""
     sent: list[object] = []
     while not sent or not isinstance(sent[-1], Failed):
         received = server.receive(30_000)
-        assert received, "the agent sends nothing"
+        assert received, f"the agent sends nothing after {sent}"
         connection, message, _ = received
         sent.append(message)
         if isinstance(message, Hello):
             server.send(connection, plan)
         elif isinstance(message, Ready):
-            server.send(connection, Grant(plan.rounds, True))
+            server.send(connection, grant or Grant(plan.rounds, True))
         assert isinstance(message, Hello | Ready | Spent | Status | Report | Failed)
     server.send(connection, Stop("enough"))
     return sent
@@ -189,7 +190,7 @@ def test_only_the_plan_that_was_agreed_on_is_accepted(
     cpgt: Commands, tmp_path: Path, change: dict[str, object], words: str
 ) -> None:
     """The unit of f_i, the noise and the claims determine epsilon, so the owner chooses them."""
-    plan = Plan(1, {}, {1: 1.0}, 5000, 7, 30.0, {**owners_copy(tmp_path).parameters(1), **change})
+    plan = Plan(1, {}, {1: 1.0}, 5000, 200, 30.0, {**owners_copy(tmp_path).parameters(1), **change})
     done, failed = planned(cpgt, plan)
     assert done.returncode == 2
     assert isinstance(failed, Failed)
@@ -201,11 +202,40 @@ def test_fewer_rounds_than_agreed_are_accepted_and_more_are_not(
     cpgt: Commands, tmp_path: Path
 ) -> None:
     parameters = owners_copy(tmp_path).parameters(1)
-    done, _ = planned(cpgt, Plan(1, {}, {1: 1.0}, 5001, 7, 30.0, parameters))
+    done, _ = planned(cpgt, Plan(1, {}, {1: 1.0}, 5001, 200, 30.0, parameters))
     assert "rounds is 5001 there and 5000 in the owner's copy" in one_error_line(done)
-    done, answer = planned(cpgt, Plan(1, {}, {1: 1.0}, 4999, 7, 30.0, parameters))
+    done, answer = planned(cpgt, Plan(1, {}, {1: 1.0}, 4999, 200, 30.0, parameters))
     assert done.returncode == 0, done.stderr
     assert isinstance(answer, Ready | Spent)
+
+
+def test_a_coordinator_with_the_right_key_cannot_grant_more_than_the_owner_agreed_to(
+    cpgt: Commands, tmp_path: Path
+) -> None:
+    """A plan of 20 rounds is agreed on. The agent refuses a grant of more, and sends no round."""
+    owners_copy(tmp_path)
+    alone = load_network(str(tmp_path / "agreed.toml"), ["rounds=20"])
+    network = make_keys(alone, tmp_path / "keys")
+    (tmp_path / "agreed.toml").write_text(network.to_toml())
+    keys = ring_of(network, None, tmp_path / "keys" / "coordinator" / "private.key")
+    plan = Plan(1, {}, {1: 1.0}, 20, 200, 30.0, network.parameters(1))
+    with (
+        zmq.Context[zmq.Socket[bytes]]() as context,
+        closing(ControlServer(context, LOCAL, keys)) as server,
+    ):
+        own = ("--network", "agreed.toml", "--key", "keys/1/private.key", "--out", "own")
+        files = ("--coordinator", server.endpoint, "--data", "data.npz")
+        agent = cpgt.start("agent", "1", *files, *own)
+        sent = converse(server, plan, Grant(21, True))
+        _, errors = agent.communicate(timeout=20)
+    assert agent.returncode == 3
+    failed = sent[-1]
+    assert isinstance(failed, Failed)
+    assert failed.reason == "protocol: the coordinator granted 21 rounds; the plan has 20"
+    assert failed.reason in errors
+    assert (
+        failed.round == json.loads((tmp_path / "own" / "privacy.json").read_text())["rounds"] == 0
+    )
 
 
 def planned(cpgt: Commands, plan: Plan) -> tuple[subprocess.CompletedProcess[str], Control]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import signal
 import subprocess
@@ -159,3 +160,18 @@ def test_k_beyond_the_dimension_of_private_data(cpgt: Commands) -> None:
     done = cpgt.run("run", "net.toml", *changes, "--out", "run")
     assert done.returncode == 2
     assert "compressor.k = 4 is more than the dimension 3" in one_error_line(done)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_ended_while_it_reads_the_network(cpgt: Commands, tmp_path: Path, number: int) -> None:
+    """The coordinator, which is started before the network is read, ends as well."""
+    network = tmp_path / "never_written.toml"
+    os.mkfifo(network)
+    process = cpgt.start("run", network, "--out", tmp_path / "run")
+    until(lambda: len(cpgt.leftovers()) == 2, 30, "the coordinator to be started")
+    process.send_signal(number)
+    _, err = process.communicate(timeout=30)
+    until(lambda: not cpgt.leftovers(), 30, "the coordinator to end")
+    assert "Traceback" not in err
+    assert process.returncode != 0
+    assert not (tmp_path / "run").exists()

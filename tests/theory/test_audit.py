@@ -77,7 +77,7 @@ def test_the_sound_epsilon_is_not_exceeded(name: str, overrides: list[str]) -> N
         network, objectives, AdjacencyClaims(sensitivity=0.5), AuditSettings(trials=60)
     )
     assert found.exact is not None
-    assert found.bound.epsilon <= found.exact <= found.claimed.sound
+    assert found.bound.value <= found.exact <= found.claimed.sound
     assert not found.violated
     if name == "paper-diadsp":  # x^a, y^a are on the wire: no run loses more than the pair can
         assert found.largest_seen is not None and found.largest_seen <= found.exact + 1e-9
@@ -97,7 +97,7 @@ def test_one_record_changed() -> None:
         AuditSettings(trials=60, agent=3),
     )
     assert found.agent == 3 and found.exact is not None
-    assert found.bound.epsilon <= found.exact < found.claimed.sound
+    assert found.bound.value <= found.exact < found.claimed.sound
 
 
 @pytest.mark.parametrize("kind", ["logistic", "softmax"])
@@ -109,7 +109,7 @@ def test_one_record_with_a_label_replaced(kind: str) -> None:
     claims = AdjacencyClaims(sensitivity=0.25, adjacency="record", smoothness=3.0)
     found = run_audit(network, objectives, claims, AuditSettings(trials=60, agent=3))
     assert found.largest_seen is not None
-    assert found.bound.epsilon <= found.largest_seen < found.claimed.sound < math.inf
+    assert found.bound.value <= found.largest_seen < found.claimed.sound < math.inf
     pair = record_pair(network, find_data(network, 3, {}), 0.25, 3.0, rng)
     points = rng.normal(scale=9.0, size=(500, 30))[:, : pair.first.dimension]
     gaps = [pair.second.gradient(x) - pair.first.gradient(x) for x in points]
@@ -149,7 +149,7 @@ def test_without_noise_everything_is_found() -> None:
     found = attacked(network, objectives)
     every, none = TRIALS // 2, 0
     assert found.bound.likelier == (every, every) and found.bound.rarer == (none, every)
-    assert found.bound.epsilon > 3 and found.claimed.sound == math.inf and not found.violated
+    assert found.bound.value > 3 and found.claimed.sound == math.inf and not found.violated
 
 
 class HalfScale(Participant):
@@ -202,13 +202,13 @@ def test_broken_noise_is_found(make: Maker) -> None:
     network, objectives = small(rounds=1, agents=1)
     broken = attacked(network, objectives, make, trials=1200)
     assert broken.claimed.sound == pytest.approx(1.0)
-    assert broken.violated and broken.bound.epsilon > 1.1
+    assert broken.violated and broken.bound.value > 1.1
 
 
 def test_a_repeated_draw_gives_everything_away() -> None:
     network, objectives = small(rounds=2, agents=1)
     found = attacked(network, objectives, OneDrawForTwo)
-    assert found.bound.event.statistic == "repeats" and found.violated and found.bound.epsilon > 3
+    assert found.bound.event.statistic == "repeats" and found.violated and found.bound.value > 3
 
 
 def test_the_same_without_anything_broken() -> None:
@@ -247,7 +247,7 @@ def test_the_bound_is_clopper_and_pearsons() -> None:
     bound = lower_bound([low], [high], 0.95)
     least = scipy.stats.binomtest(50, 50).proportion_ci(0.95, "exact").low
     most = scipy.stats.binomtest(0, 50).proportion_ci(0.95, "exact").high
-    assert bound.epsilon == pytest.approx(math.log(least / most))
+    assert bound.value == pytest.approx(math.log(least / most))
 
 
 def test_the_bound_holds_as_often_as_it_says() -> None:
@@ -264,14 +264,14 @@ def test_the_bound_holds_as_often_as_it_says() -> None:
             ]
             for s in said
         )
-        wrong += lower_bound(first, second, 0.9).epsilon > epsilon
+        wrong += lower_bound(first, second, 0.9).value > epsilon
     assert wrong <= scipy.stats.binom.ppf(1 - 1e-5, 100, 0.1)  # at most 0.1 each time
 
 
 def test_nothing_to_find_gives_nothing() -> None:
     rng = np.random.default_rng(5)
     first, second = ([Statistic(str(i), rng.random(200)) for i in range(20)] for _ in range(2))
-    assert lower_bound(first, second, 0.99).epsilon < 0.2
+    assert lower_bound(first, second, 0.99).value < 0.2
 
 
 # --- the command ----------------------------------------------------------------------------------

@@ -156,6 +156,14 @@ def test_agents_with_noise_of_their_own() -> None:
 # --- against closed forms -------------------------------------------------------------------------
 
 
+def test_theorem_2_is_about_the_agent_with_the_least_noise() -> None:
+    network = load_network("paper", ["noise.agents.2.q=0.5", "noise.agents.3.s_y=7"])
+    plan, _ = make_plan(network, build_objectives(network, {}), AdjacencyClaims())
+    assert plan.noise == {"s_x": 100.0, "s_y": 7.0, "q": 0.5}
+    assert plan.theorem_2.q_min > 0.5 and not plan.theorem_2.q_met
+    assert plan.rate.noise == 0.99, "the noise that fades last"
+
+
 def test_one_agent_in_one_dimension_by_hand() -> None:
     """n = 1, f = x^2 / 2: x+ = x + eta_x - alpha y, and x_inf = -(sum of eta_y)."""
     found = compute_response(

@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Callable
 
-DEADLINE_SECONDS = 20.0
+DEADLINE_SECONDS = 60.0
 
 
 def eventually(look: Callable[[], bool], what: str, seconds: float = DEADLINE_SECONDS) -> None:

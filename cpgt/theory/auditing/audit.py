@@ -53,7 +53,7 @@ class Audit:
     def violated(self) -> bool:
         """The claim is refuted, with confidence by the runs or for certain by the exact loss."""
         allowed = self.claimed.sound * (1 + ROUNDING)
-        return self.bound.epsilon > allowed or (self.exact or 0.0) > allowed
+        return self.bound.value > allowed or (self.exact or 0.0) > allowed
 
     @property
     def paper_exceeded(self) -> bool:

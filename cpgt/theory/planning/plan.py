@@ -82,7 +82,7 @@ class NetworkPlan:
     quadratic: bool
     phi: float
     rho_w: float
-    noise: dict[str, float]
+    noise: dict[str, float]  # the smallest scales and q of any agent
     theorem_1: theorems.Theorem1
     theorem_2: theorems.Theorem2
     epsilon: dict[int, Epsilon]  # by agent, after all rounds
@@ -111,7 +111,8 @@ def make_plan(
     planner = planner.with_bounds(epsilon)
     tradeoff = planner.tradeoff()
     chosen = tradeoff.best(epsilon, network.rounds)
-    privacy = PrivacySection(**asdict(replace(planner.claims, epsilon=epsilon)))
+    claims = replace(planner.claims, mechanism="state", epsilon=epsilon)
+    privacy = PrivacySection(**asdict(claims))
     planned = _with_noise(network, chosen).model_copy(update={"privacy": privacy})
     frontier = tradeoff.frontier(epsilon, network.rounds, chosen)
     return replace(planner, network=planned).plan(chosen, frontier), planned
@@ -179,8 +180,8 @@ class Planner:
     ) -> NetworkPlan:
         network, claims, problem = self.network, self.claims, self.problem
         alpha, gamma, L = network.algorithm.alpha, network.algorithm.gamma, max(problem.smoothness)
-        dimension, noise = problem.optimum.size, self._largest_noise
-        constants = theorems.constants_of(network, problem.convexity, L, dimension, noise["q"])
+        dimension, noise = problem.optimum.size, self._least_noise
+        constants = theorems.constants_of(network, problem.convexity, L, dimension, self._slowest)
         epsilon = {agent: epsilon_after(t, network.rounds) for agent, t in self._terms.items()}
         return NetworkPlan(
             agents=len(network.agents),
@@ -215,9 +216,15 @@ class Planner:
         )
 
     @cached_property
-    def _largest_noise(self) -> dict[str, float]:
+    def _least_noise(self) -> dict[str, float]:
+        """The smallest scales and decay of any agent: what protects least."""
         noises = [self.network.noise.of(agent) for agent in self.network.agents]
-        return {name: max(noise[name] for noise in noises) for name in ("s_x", "s_y", "q")}
+        return {name: min(noise[name] for noise in noises) for name in ("s_x", "s_y", "q")}
+
+    @cached_property
+    def _slowest(self) -> float:
+        """The largest q of any agent: its noise fades last."""
+        return max(self.network.noise.of(agent)["q"] for agent in self.network.agents)
 
     def _rounding(self, epsilon: dict[int, Epsilon]) -> float:
         """The largest part of any agent's epsilon that rounding spends."""
@@ -231,7 +238,7 @@ class Planner:
         if problem.gradients.size <= MAX_UNKNOWNS:
             weights, steps = network.topology.weights, network.algorithm
             iteration = tracking_radius(weights, problem.hessians, steps.alpha, steps.gamma)
-        noise = self._largest_noise["q"] if network.noisy else 0.0
+        noise = self._slowest if network.noisy else 0.0
         measured = measure_rate(network, self.objectives, problem.optimum)
         return ExpectedRate(noise, iteration, measured)
 

@@ -46,7 +46,7 @@ def _conditions(plan: NetworkPlan) -> Table:
         ("Theorem 1, gamma", gamma, f"at most {first.gamma_bound:.3g}", first.gamma_met),
         ("Theorem 1, alpha", alpha, f"at most {first.alpha_bound:.3g}", first.alpha_met),
         ("Theorem 2, alpha", alpha, f"below {second.alpha_bound:.4g}", second.alpha_met),
-        ("Theorem 2, q", f"{q:.6g}", f"above {second.q_min:.4g}, below 1", second.q_met),
+        ("Theorem 2, smallest q", f"{q:.6g}", f"above {second.q_min:.4g}, below 1", second.q_met),
     ]
     cells = ((*words, "" if met is None else format_met(met)) for *words, met in rows)
     return make_table(("convergence", "value", "required", ""), cells)

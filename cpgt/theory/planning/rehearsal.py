@@ -25,7 +25,7 @@ def measure_rate(
     """The convergence rate without noise; infinite if the network diverges.
 
     It is the slope of the later half of the curve above rounding; None if that has few points."""
-    silent = network.model_copy(update={"noise": NoiseSection()})
+    silent = _without_claims(network).model_copy(update={"noise": NoiseSection()})
     rounds = _rounds(network)
     trial = run_trials(
         silent, objectives, trials=1, rounds=rounds, seed=0, every=max(1, rounds // 200)
@@ -42,8 +42,9 @@ def measure_rate(
 
 
 def measure_magnitude(network: Network, objectives: Sequence[Objective]) -> float:
-    """The largest |x| or |y| in trials with noise. Noise decays, so the early rounds suffice."""
-    batch = Batch(network, objectives, TRIALS, seed=0)
+    """The largest |x| or |y| in trials with noise that no magnitude bounds. Noise decays, so the
+    early rounds suffice."""
+    batch = Batch(_without_claims(network), objectives, TRIALS, seed=0)
     found = batch.largest
     for _ in range(_rounds(network)):
         batch.step()
@@ -57,6 +58,10 @@ def _rounds(network: Network) -> int:
 
 def measure_traffic(network: Network, objectives: Sequence[Objective]) -> float:
     """Bytes per round on all edges. Seeded noise is safe here: nothing leaves this process."""
-    unaccounted = network.model_copy(update={"privacy": PrivacySection()})
-    result = run(unaccounted, objectives, rounds=min(network.rounds, TRAFFIC_ROUNDS), seed=0)
+    rounds = min(network.rounds, TRAFFIC_ROUNDS)
+    result = run(_without_claims(network), objectives, rounds=rounds, seed=0)
     return float(result.bytes["zmtp"].sum() / result.rounds) if result.bytes else 0.0
+
+
+def _without_claims(network: Network) -> Network:
+    return network.model_copy(update={"privacy": PrivacySection()})

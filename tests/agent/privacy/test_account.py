@@ -133,6 +133,40 @@ def test_one_record_needs_more_than_the_papers_adjacency() -> None:
     assert most <= epsilon_after(replace(terms, adjacency="record"), 30).sound
 
 
+def test_the_record_bound_is_attained_by_driven_states() -> None:
+    """Gradients L x and L x + gap(x), where the gap is S on the left and -S on the right. Both have
+    the constant L. The neighbours drive x from one side to the other in every round."""
+    L, alpha, S, far = 1.5, 0.2, 0.7, 1e3
+    terms = Terms(alpha, L, S, 1.0, 1.0, 1.0, 1, adjacency="record")  # scales 1: b_k, a_k
+    gap: Gradient = lambda x: np.clip(-L * x, -S, S)  # noqa: E731
+    gradients: list[Gradient] = [lambda x: L * x, lambda x: L * x + gap(x)]
+    x = [np.array([-far])] * 2
+    y = [gradient(x[0]) for gradient in gradients]
+    account = Account(terms).next_round()
+    for k in range(12):
+        differences = [float(abs(state[1] - state[0])[0]) for state in (x, y)]
+        assert differences == pytest.approx(list(account.differences), rel=1e-8)
+        pulled = far * (-1) ** k + alpha * y[0]
+        new = [pulled - alpha * each for each in y]
+        y = [
+            gradient(after) - gradient(before)
+            for gradient, after, before in zip(gradients, new, x, strict=True)
+        ]
+        x, account = new, account.next_round()
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_difference_of_two_logistic_records_varies_by_the_sensitivity(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    ours, other = rng.normal(size=(2, 3))
+    sensitivity = np.linalg.norm(ours) + np.linalg.norm(other)
+    points = rng.normal(size=(200, 3)) * 10.0 ** rng.uniform(-1, 2, (200, 1))
+    pulls = [-a / (1 + np.exp(np.clip(points @ a, -700, 700)))[:, None] for a in (ours, other)]
+    gaps = pulls[1] - pulls[0]
+    varied = np.linalg.norm(gaps[:, None] - gaps[None], axis=-1).max()
+    assert 0.5 * sensitivity < varied <= sensitivity
+
+
 # --- finite and infinite --------------------------------------------------------------------------
 
 settable = st.floats(1e-3, 1e3)

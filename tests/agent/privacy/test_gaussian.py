@@ -16,7 +16,7 @@ from cpgt.agent.privacy import gaussian
 from cpgt.agent.privacy.gaussian import MAX_SIGMA, rounded_gaussian
 from cpgt.agent.privacy.lattice import Stream, Words
 from cpgt.agent.privacy.randomness import Label, Randomness, seeded_secret
-from tests.reference.gaussian import attempt, rounded_normal
+from tests.reference.gaussian import attempt, rounded_normal, signed
 
 N = 100_000
 SIGMAS = [0.3, 1.0, 7.5, 1e3, 2.0**26, MAX_SIGMA]
@@ -187,20 +187,13 @@ def test_lockstep_notices_every_tie(seed: int) -> None:
 
 def test_words_that_are_all_equal_and_then_differ() -> None:
     """All attempts are tied, and repeated from their four words and those that follow."""
-    number, later = 300, stream(9)
-    equal = np.full(4 * number, 2**60, dtype=np.uint64)
-    attempts = gaussian._Attempts(replayed(equal.tolist()), number)
-    attempts.run()
-    assert attempts.tied.all()
-    ours, theirs = words_of(later), words_of(stream(9))
-    for i in range(number):
-        found = gaussian._attempt(attempts.replay(i, ours))
-        expected = attempt(itertools.chain([2**60] * 4, theirs))
-        assert (found and found.k) == (expected and expected[0])
-        assert bool(found) == bool(expected)
-    assert next(ours) == next(theirs)
-    first, second = (rounded_gaussian(replayed(equal.tolist()), number, 7.5) for _ in range(2))
-    assert np.array_equal(first, second)
+    number, sigma, equal = 300, 7.5, [2**60] * 4
+    words, theirs = words_of(stream(9)), words_of(stream(9))
+    drawn = gaussian._in_lockstep(replayed(equal * number), words, number, sigma)
+    found = (attempt(itertools.chain(equal, theirs)) for _ in range(number))
+    assert drawn.tolist() == [signed(theirs, Fraction(sigma), *pair) for pair in found if pair]
+    assert 0 < drawn.size < number
+    assert next(words) == next(theirs)
 
 
 @pytest.mark.parametrize("sigma", [0.3, 7.5])
@@ -222,19 +215,31 @@ def test_repeated_attempts_keep_the_distribution(
     assert p_value(z, sigma) > 1e-3
 
 
-def test_a_repeated_attempt_keeps_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without new words, repetitions give what lockstep gives, at the same places."""
-    attempts = gaussian._Attempts(stream(11), 500)
-    k, _, accepted = attempts.run()
+def expected_draws(source: Stream, later: Stream, number: int, sigma: Fraction) -> list[int]:
+    """What the reference makes of the words of each attempt, in the order of the attempts."""
+    attempts, words = gaussian._Attempts(source, number), words_of(later)
+    attempts.run()
+    sure = {
+        i: found
+        for i in np.flatnonzero(~attempts.tied).tolist()
+        if (found := attempt(attempts.replay(i, iter(()))))
+    }
+    signs = iter(source(len(sure)).tolist())
+    drawn = {i: signed(signs, sigma, *found) for i, found in sure.items()}
+    for i in np.flatnonzero(attempts.tied).tolist():
+        if found := attempt(attempts.replay(i, words)):
+            drawn[i] = signed(words, sigma, *found)
+    return [drawn[i] for i in sorted(drawn)]
 
-    def run(self: gaussian._Attempts) -> object:
-        self.history, self.tied[::2] = attempts.history, True
-        return k, np.zeros(500, dtype=np.uint64), accepted.copy()
 
-    monkeypatch.setattr(gaussian._Attempts, "run", run)
-    z = gaussian._in_lockstep(stream(12), words_of(stream(13)), 500, 1.0)
-    assert z.size == accepted.sum()
-    assert set((np.abs(z) - k[accepted]).tolist()) == {0, 1}  # 1 where x was rounded up
+@settings(max_examples=20, deadline=None)
+@given(st.integers(0, 2**32))
+def test_tied_attempts_are_repeated_and_keep_their_places(seed: int) -> None:
+    sigma, number = 100 / 3, 100
+    words = words_of(stream(seed + 1))
+    drawn = gaussian._in_lockstep(from_few_words(seed, 0.4), words, number, sigma)
+    again = from_few_words(seed, 0.4), stream(seed + 1)
+    assert drawn.tolist() == expected_draws(*again, number, Fraction(sigma))
 
 
 # --- rounding -------------------------------------------------------------------------------------
