@@ -85,6 +85,10 @@ def plan(
     if model.mechanism == "gradient" or (model.mechanism is None and delta is not None):
         shape = features, feature_bound, target_bound
         planned = _plan_gradient(model, epsilon, delta, records, *shape, out)
+    elif model.mechanism == "objective":
+        raise click.ClickException(
+            f"{network}: mechanism 'objective' has nothing to choose: noise follows from epsilon"
+        )
     else:
         planned = _plan_state(network, model, epsilon, delta, given, out)
     if write:

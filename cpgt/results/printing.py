@@ -138,7 +138,7 @@ def _privacy_lines(privacy: Privacy) -> list[str]:
     lines = [f"the run ended early: {privacy.ended_by}"] if privacy.ended_by else []
     known = [(of.epsilon, a) for a, of in privacy.agents.items() if of.epsilon is not None]
     if not known:
-        return [*lines, "privacy: no agent states an epsilon"]
+        return [*lines, "no stated privacy: no agent reports an epsilon"]
     epsilon, agent = max(known)
     rank = f"highest of the {len(known)} agents that report it"
     if len(known) == 1:

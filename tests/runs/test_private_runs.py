@@ -60,8 +60,8 @@ def test_x_depends_on_so_many_gradients_as_are_accounted_for(kind: str, rounds: 
 
     def last_x(answered: int) -> Floats:
         objectives = [Counting(agent, answered) for agent in (1.0, 2.0, 3.0)]
-        batch = run_trials(network, objectives, trials=1, rounds=rounds, seed=1)
-        return batch.x[-1]
+        last: Floats = run_trials(network, objectives, trials=1, rounds=rounds, seed=1).x[-1]
+        return last
 
     wanted = last_x(10**6)
     assert (last_x(questions) == wanted).all()
@@ -99,9 +99,9 @@ def test_a_run_reads_records_through_the_oracle_alone(kind: str) -> None:
     network = network_of(kind, privacy=PRIVATE)
     questions = network.algorithm_of(1).gradients(ROUNDS)
     objectives = [Poisoned(questions) for _ in network.agents]
-    result = cpgt.run(network, objectives, seed=1)  # type: ignore[arg-type]
+    result = cpgt.run(network, objectives, seed=1)
     assert np.isfinite(result.x).all()
     assert {objective.left for objective in objectives} == {0}
     again = [Poisoned(questions) for _ in network.agents]
-    batch = run_trials(network, again, trials=1, rounds=ROUNDS, seed=1)  # type: ignore[arg-type]
+    batch = run_trials(network, again, trials=1, rounds=ROUNDS, seed=1)
     assert batch.x[:, 0].tobytes() == result.x.tobytes()

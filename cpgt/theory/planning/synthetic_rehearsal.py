@@ -51,6 +51,12 @@ class Rehearsal:
     error: float  # standard error of `private`
 
     @property
+    def gain(self) -> float:
+        """How much better than x = 0 the private fit is. Plans with other steps are compared by
+        it: each has its own fit without noise."""
+        return self.start - self.private
+
+    @property
     def kept(self) -> float:
         """The part of the improvement that noise leaves; negative if x = 0 is better."""
         return 1 - self.private / self.start
@@ -82,7 +88,7 @@ def plan_gradient_mechanism(network: Network, facts: PublicFacts) -> GradientPla
         privacy = network.privacy.model_copy(update=budget)
         own = network.model_copy(update={"privacy": privacy})
         kept = rehearse(own, facts)
-        if kept.private + kept.error < found.private - found.error:
+        if kept.gain - kept.error > found.gain + found.error:
             planned, found = own, kept
     return GradientPlan(planned, found, find_frontier(network, facts))
 
