@@ -1,10 +1,6 @@
 """Settings of a run with the gradient mechanism, chosen from public facts alone.
 
-<<<<<<< HEAD
-The rule is simple because little matters: docs/decisions/0024. With N records in n agents, d
-=======
 The rule is simple because little matters: docs/decisions/0023. With N records in n agents, d
->>>>>>> 6c2a3dee85181259ebd3b39214ee629045d9525a
 coordinates, and all gradients those of the mean loss over all N records:
 
 | setting | rule                                                                              |
