@@ -125,6 +125,7 @@ def split(table: Table, seed: int) -> tuple[dict[int, Table], Table]:
 
 def scale_rows(features: Any, reference: Any) -> Any:
     """Columns scaled as those of `reference`, an intercept column, rows clipped to norm 1."""
+    features, reference = (np.where(np.isfinite(a), a, np.nan) for a in (features, reference))
     mean, deviation = np.nanmean(reference, axis=0), np.nanstd(reference, axis=0)
     scaled = (features - mean) / np.where(deviation > 0, deviation, 1.0)
     scaled = np.nan_to_num(scaled).clip(-WIDEST, WIDEST)
