@@ -174,7 +174,7 @@ def drop_keys_of_other_mechanisms(tables: dict[str, Any], mechanism: str) -> Non
     if privacy.get("adjacency") not in adjacencies:
         privacy.pop("adjacency", None)
     kept = {key for adjacency in adjacencies for key in _keys(mechanism, adjacency)}
-    for key in privacy.keys() - kept:
+    for key in privacy.keys() - kept - {"mechanism"}:
         del privacy[key]
     if mechanism != "state":
         tables.pop("noise", None)

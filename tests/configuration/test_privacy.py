@@ -81,7 +81,7 @@ def test_claims_have_the_keys_of_the_section() -> None:
     [
         (GRADIENT, ("epsilon", "delta", "clip")),
         (OBJECTIVE, ("epsilon", "delta", "feature_bound", "target_bound")),
-        (FUNCTION, ("epsilon", "delta", "sensitivity")),
+        (FUNCTION, ("epsilon", "sensitivity")),
         (STATE, ("sensitivity", "magnitude")),
     ],
 )

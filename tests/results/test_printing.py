@@ -115,7 +115,9 @@ def test_budgets_and_agents_that_do_not_report(example: Summary) -> None:
         "(by its owner's claims, rounding counted)\n"
     ) in text
     silent = replace(example.privacy, agents={1: AgentPrivacy(None, None)})
-    assert "privacy:" not in printed(replace(example, privacy=silent))
+    text = printed(replace(example, privacy=silent))
+    assert "privacy: epsilon" not in text
+    assert "no stated privacy: no agent reports an epsilon\n" in text
 
 
 def test_what_epsilon_was_measured_in() -> None:
