@@ -33,6 +33,14 @@ from cpgt.theory.auditing.pair import divergence, function_pair, record_pair
 from cpgt.theory.auditing.wiretap import Maker, eavesdrop
 
 TRIALS = 300
+NOISE_ON_STATES = [
+    "privacy.mechanism=state",
+    "privacy.sensitivity=0.25",
+    "privacy.magnitude=100",
+    "algorithm.kind=cpgt",
+    "objective.scale=0.02",
+    "synthetic.rows=50",
+]
 
 
 def small(
@@ -104,7 +112,7 @@ def test_one_record_changed() -> None:
 def test_one_record_with_a_label_replaced(kind: str) -> None:
     """The other row is within sensitivity everywhere, not only at 0, and within the claimed L."""
     noise = ["noise.s_x=1", "noise.s_y=1", "noise.q=0.8", "rounds=3", "compressor.kind=identity"]
-    network = load_network(kind, noise)
+    network = load_network(kind, [*NOISE_ON_STATES, *noise])
     objectives, rng = build_objectives(network, {}), np.random.default_rng(1)
     claims = AdjacencyClaims(sensitivity=0.25, adjacency="record", smoothness=3.0)
     found = run_audit(network, objectives, claims, AuditSettings(trials=60, agent=3))
@@ -121,7 +129,7 @@ def test_one_record_with_a_label_replaced(kind: str) -> None:
 
 
 def test_a_record_that_cannot_be_changed_so_little() -> None:
-    network = load_network("logistic", ["rounds=2"])
+    network = load_network("logistic", [*NOISE_ON_STATES, "rounds=2"])
     with pytest.raises(InputError, match="no record can be changed"):
         run_audit(
             network,
