@@ -26,7 +26,16 @@ from typing import Any
 from cpgt.agent.errors import InputError
 from cpgt.wire.messages import Plan
 
-ABSENT = "nothing"  # stands for a key that one side does not have
+
+
+class _Absent:
+    """Stands for a key that one side does not have. No plan can contain it."""
+
+    def __repr__(self) -> str:
+        return "nothing"
+
+
+ABSENT = _Absent()
 
 
 @dataclass(frozen=True)

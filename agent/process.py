@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +13,7 @@ import numpy as np
 from cpgt.agent.algorithms import start_point
 from cpgt.agent.algorithms.registry import build_algorithm
 from cpgt.agent.connect import open_connections
-from cpgt.agent.errors import PeerError
+from cpgt.agent.errors import InputError, PeerError
 from cpgt.agent.lifecycle import Phase
 from cpgt.agent.objectives import Objective
 from cpgt.agent.objectives.loading import load_data, require_finite_data
@@ -61,11 +62,12 @@ def run_agent(
             control.send(failure(error, session.round))
             raise
         finally:
-            shell.close()
-            transport.close()
-            control.close()
-            if settings.folder:
-                forget_secret(settings.folder)
+            with ExitStack() as ending:  # each is done, also if another one fails
+                if settings.folder:
+                    ending.callback(forget_secret, settings.folder)
+                ending.callback(control.close)
+                ending.callback(transport.close)
+                ending.callback(shell.close)
 
 
 class _Stopped(Exception):  # noqa: N818  # not an error
@@ -185,6 +187,9 @@ class _Shell:
         if claims.mechanism in (None, "state") and 0.0 in algorithm.noise.scales:
             self.notify("NOT PRIVATE: some messages carry no noise (noise.s_x or noise.s_y is 0)")
         if settings.ledger:
+            if claims.mechanism == "state" and not settings.agreement:
+                # the sensitivity is a claim, and the coordinator made it
+                raise InputError("a ledger needs --network for mechanism 'state'")
             entry = ledger_entry(claims, algorithm, plan, kind)
             self.reservation = reserve(settings.ledger, entry)
             self.reservation.begin()

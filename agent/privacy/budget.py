@@ -50,7 +50,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
@@ -88,9 +88,13 @@ class Claims:
     def of(cls, parameters: Mapping[str, Any]) -> Claims:
         """The claims of the network file, from the parameters of a plan."""
         try:
-            return cls(**parameters)
+            claims = cls(**parameters)
         except TypeError as error:
             raise InputError(f"the plan's parameters cannot be used: privacy: {error}") from None
+        for name, value in claims.given().items():
+            if not _is_valid(name, value):
+                raise InputError(f"the plan's parameters cannot be used: privacy.{name}: {value!r}")
+        return claims
 
     def overriding(self, network: Claims) -> Claims:
         """These claims of the owner, completed by those of the network file.
@@ -123,6 +127,17 @@ class Claims:
     def rounding_difference(self, alpha: float) -> float:
         """Bound on the difference of two coordinates that are equal in exact arithmetic."""
         return 4 * self.gradient_error() + (4 + 2 * alpha) * UNIT * (self.magnitude or 0.0)
+
+
+def _is_valid(name: str, value: object) -> bool:
+    """A coordinator may send anything, and the ledger keeps what it sent."""
+    words = {"mechanism": get_args(Mechanism), "adjacency": get_args(Adjacency)}
+    if name in words:
+        return value in words[name]
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        return False
+    lowest = 0 <= value if name == "smoothness" else 0 < value
+    return lowest and value < (1 if name == "delta" else math.inf)
 
 
 def _smaller(own: float | None, other: float | None) -> float | None:

@@ -11,7 +11,7 @@ record.
 The check sums squares of whole numbers in floats. Below 2^53 these sums are exact. Above, a sum of
 nonnegative terms cannot round to less than 2^53, and BOUND^2 = 2^48. So the check is exact.
 
-The sum over the records is exact in every order, because N * BOUND < 2^53. So replacing one record
+The sum over the records is exact in every order, because it is in 64-bit whole numbers. So replacing one record
 changes it by at most 2 BOUND, adding or removing one by at most BOUND.
 """
 
@@ -28,7 +28,7 @@ from cpgt.agent.objectives.records import LinearScores, block_length, column_len
 from cpgt.wire.arrays import Floats, Integers
 
 BOUND = 2**24
-LARGEST_SUM = 2**53
+LARGEST_SUM = 2**62
 LARGEST_DIMENSION = 2**28  # up to there, B' is within 0.05 % of BOUND
 
 
@@ -36,15 +36,15 @@ def clipped_sum(objective: RecordObjective, x: Floats, clip: float) -> Integers:
     """sum_r v_r (d,) at the point x (d,). Its unit is `lattice_step`."""
     if objective.records * BOUND >= LARGEST_SUM:
         raise DataError(f"{objective.records} records are too many: their sum would be rounded")
-    total = np.zeros(objective.dimension)
+    total = np.zeros(objective.dimension, np.int64)
     with np.errstate(all="ignore"):
         for values in scaled_gradients(objective, x, clip):
             np.rint(values, values)
             good = np.einsum("cr,cr->r", values, values) <= float(BOUND) ** 2
             if not good.all():
                 values[:, ~good] = 0.0
-            total += values.sum(axis=1)
-    return total.astype(np.int64)
+            total += values.sum(axis=1).astype(np.int64)  # a block's sum is exact in floats
+    return total
 
 
 def clipped_length(dimension: int) -> int:

@@ -91,7 +91,7 @@ def ledger_entry(claims: Claims, algorithm: AnyAlgorithm, plan: Plan, objective_
     return Entry(
         run=secrets.token_hex(8),
         mechanism=claims.mechanism or "state",
-        adjacency=claims.adjacency or "record",
+        adjacency=claims.adjacency or ("function" if pure else "record"),
         mu=None if pure else mu_of(epsilon, delta),
         pure_epsilon=epsilon if pure else None,
         delta=delta,

@@ -129,6 +129,8 @@ class AnswerLog:
             end = at + RECORD.size + DIGEST_BYTES + 8 * d
             record, check = stored[at:end], stored[end : end + DIGEST_BYTES]
             if hashlib.sha256(record).digest() != check:
+                if end + DIGEST_BYTES < len(stored):
+                    raise FolderError(f"{self._path} was changed: the run cannot continue")
                 break
             question = record[RECORD.size :][:DIGEST_BYTES]
             self._answers[t] = question, np.frombuffer(record, "<i8", d, end - at - 8 * d)

@@ -192,13 +192,18 @@ def agent(
         notify("NOT PRIVATE: states are observed; x, y and noise are written to a file")
     if objective:
         options.append_to_path(code_folder)
+    ledger = ledger or _ledger_beside(data)
+    if ledger and seed is not None:
+        raise click.UsageError(
+            f"--seed makes the noise public, and {ledger} counts private runs; leave --seed out"
+        )
     secret = new_secret(folder) if seed is None else seeded_secret(seed, number)
     settings = AgentSettings(
         agent=number,
         connect=ConnectSettings(coordinator, bind, advertise, ring, plain, patience),
         randomness=Randomness(secret),
         data=data,
-        ledger=ledger or _ledger_beside(data),
+        ledger=ledger,
         agreement=agreement,
         trusted_code=objective,
         observe=folder if observe else None,
@@ -212,8 +217,9 @@ def agent(
 
 def _ledger_beside(data: Path | None) -> Path | None:
     """Found by its name, so that a run cannot forget the ledger of its data."""
-    beside = data.with_name(f"{data.name}.ledger") if data else None
-    return beside if beside and beside.exists() else None
+    names = (data, data.resolve()) if data else ()  # a link may stand elsewhere than its data
+    found = (name.with_name(f"{name.name}.ledger") for name in names)
+    return next((ledger for ledger in found if ledger.exists()), None)
 
 
 def _read_own_copy(
