@@ -19,7 +19,7 @@ from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cpgt.agent.errors import DataError
+from cpgt.agent.errors import DataError, InputError
 from cpgt.agent.objectives import RecordObjective
 from cpgt.agent.participant import Participant
 from cpgt.agent.privacy import moments, perturbation
@@ -277,6 +277,13 @@ def test_a_second_release_after_a_restart_is_found(monkeypatch: pytest.MonkeyPat
     fresh_noise_after_a_restart(monkeypatch)
     found = attacked(released("record", "ridge", 8.0), "release", 300)
     assert found.violated and found.bound.event.statistic == "all releases"
+
+
+def test_a_release_with_a_pure_epsilon_is_not_audited() -> None:
+    tables = released("function", "ridge").model_dump(exclude_none=True)
+    del tables["privacy"]["delta"]
+    with pytest.raises(InputError, match=r"give privacy\.delta"):
+        attacked(parse_network(tables), None, 20)
 
 
 # --- the pair of records --------------------------------------------------------------------------

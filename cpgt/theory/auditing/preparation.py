@@ -41,6 +41,11 @@ def prepare(network: Network, agent: int) -> tuple[Claim, Sequence[Attack]]:
 
 def _released_once(network: Network) -> Claim:
     claims = Claims.of(network.claims)
+    if claims.delta is None:
+        raise InputError(
+            "the audit bounds mu of Gaussian noise, and a release with a pure epsilon has other "
+            "noise; give privacy.delta"
+        )
     epsilon, delta = claims.required("epsilon"), claims.required("delta")
     return Claim(
         "objective", claims.adjacency or "record", epsilon, delta, mu_of(epsilon, delta), answers=1
