@@ -27,7 +27,6 @@ from cpgt.agent.errors import InputError
 from cpgt.wire.messages import Plan
 
 
-
 class _Absent:
     """Stands for a key that one side does not have. No plan can contain it."""
 

@@ -136,7 +136,7 @@ def _is_valid(name: str, value: object) -> bool:
         return value in words[name]
     if not isinstance(value, int | float) or isinstance(value, bool):
         return False
-    lowest = 0 <= value if name == "smoothness" else 0 < value
+    lowest = value >= 0 if name == "smoothness" else value > 0
     return lowest and value < (1 if name == "delta" else math.inf)
 
 

@@ -11,8 +11,8 @@ record.
 The check sums squares of whole numbers in floats. Below 2^53 these sums are exact. Above, a sum of
 nonnegative terms cannot round to less than 2^53, and BOUND^2 = 2^48. So the check is exact.
 
-The sum over the records is exact in every order, because it is in 64-bit whole numbers. So replacing one record
-changes it by at most 2 BOUND, adding or removing one by at most BOUND.
+The sum over the records is exact in every order, because it is in 64-bit whole numbers. So
+replacing one record changes it by at most 2 BOUND, adding or removing one by at most BOUND.
 """
 
 from __future__ import annotations

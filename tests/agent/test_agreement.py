@@ -45,14 +45,14 @@ def test_the_plan_that_was_agreed_on() -> None:
     [
         (plan(rounds=101), "rounds is 101 there and 100 in the owner's copy"),
         (plan({**PARAMETERS, "noise": {"s_x": 0.5, "q": 0.9}}), "noise.s_x is 0.5 there and 1.0"),
-        (plan({**PARAMETERS, "noise": {"s_x": 1.0}}), "noise.q is 'nothing' there and 0.9"),
+        (plan({**PARAMETERS, "noise": {"s_x": 1.0}}), "noise.q is nothing there and 0.9"),
         (
             plan({**PARAMETERS, "privacy": {"epsilon": 9.0}}),
-            "privacy is {'epsilon': 9.0} there and 'nothing'",
+            "privacy is {'epsilon': 9.0} there and nothing",
         ),
         (plan(w2=0.3), "the weight of agent 2 is 0.3 there and 0.25"),
-        (plan(w4=0.1), "the weight of agent 4 is 0.1 there and 'nothing'"),
-        (plan(w4=0.0), "the weight of agent 4 is 0.0 there and 'nothing'"),
+        (plan(w4=0.1), "the weight of agent 4 is 0.1 there and nothing"),
+        (plan(w4=0.0), "the weight of agent 4 is 0.0 there and nothing"),
         (plan(window=1), "window is 1 there and 10"),
         (plan(window=2**32), "window is 4294967296 there and 10"),
         (plan(patience=1e300), "patience is 1e+300 there and 30.0"),

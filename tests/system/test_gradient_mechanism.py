@@ -15,7 +15,7 @@ from cpgt.agent.privacy.ledger import Ledger
 from cpgt.configuration.data import build_objectives, write_data
 from cpgt.process.exit_codes import OUT_OF_BUDGET
 from cpgt.runs.batch import run_trials
-from tests.system.conftest import Commands, one_error_line, rounds_written, summary_of, until
+from tests.system.conftest import Commands, one_error_line, rounds_written, sets, summary_of, until
 
 ROUNDS = 24
 NETWORK = f"""
@@ -166,3 +166,19 @@ def test_an_owner_may_allow_less_than_the_network(cpgt: Commands, hospitals: Pat
         for agent in (1, 2)
     }
     assert sigma[2] > 3 * sigma[1]
+
+
+@pytest.mark.usefixtures("hospitals")
+def test_a_ledger_takes_no_seed_and_no_claim_of_the_coordinator(cpgt: Commands) -> None:
+    path = make_ledger(cpgt, 1, epsilon=2.5)
+    seeded = cpgt.run("agent", "1", "--coordinator", "tcp://127.0.0.1:9", "--seed", "1",
+                      "--data", "data/1/data.npz")  # fmt: skip
+    assert "leave --seed out" in one_error_line(seeded)
+    changes = (
+        "privacy.mechanism=state", "privacy.epsilon=0.001", "privacy.sensitivity=1e-9",
+        "privacy.adjacency=record", "privacy.magnitude=1e3", "privacy.smoothness=10",
+        "algorithm.kind=cpgt", "noise.s_x=1", "noise.s_y=1",
+    )  # fmt: skip
+    done = cpgt.run("run", "net.toml", *sets(*changes), "--no-compare", "--out", "run")
+    assert "a ledger needs --network for mechanism 'state'" in one_error_line(done)
+    assert Ledger.open_unguarded(path).runs == ()

@@ -1,6 +1,7 @@
 """Which claims set a budget, what it is computed from, and that it is never exceeded."""
 
 import json
+import math
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -344,3 +345,21 @@ def test_the_log_of_another_run_is_not_overwritten(tmp_path: Path) -> None:
         "not where that is"
     )
     assert (tmp_path / "epsilon.csv").read_text() == "mine"
+
+
+@pytest.mark.parametrize(
+    "privacy",
+    [
+        {"mechanism": "magic"},
+        {"adjacency": "friends"},
+        {"epsilon": "3"},
+        {"epsilon": math.nan},
+        {"epsilon": -1.0},
+        {"epsilon": True},
+        {"delta": 1.0},
+        {"clip": math.inf},
+    ],
+)
+def test_a_plan_with_claims_that_make_no_sense_is_refused(privacy: dict[str, object]) -> None:
+    with pytest.raises(InputError, match="the plan's parameters cannot be used: privacy"):
+        Claims.of(privacy)

@@ -352,7 +352,7 @@ def test_an_objective_without_records_is_refused() -> None:
 
 def test_the_sum_of_all_records_fits_in_floats() -> None:
     class Many(Given):
-        records = 2**29
+        records = 2**38
 
     with pytest.raises(DataError, match="too many"):
         clipped_sum(Many(np.ones((1, 2))), np.zeros(2), 1.0)

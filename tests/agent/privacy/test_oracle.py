@@ -183,3 +183,15 @@ class Poisoned:
 def test_the_oracle_reads_records_through_the_clipped_sum_alone() -> None:
     oracle = GradientOracle(Poisoned(), TERMS, randomness())
     assert np.isfinite(oracle.gradient(X)).all()
+
+
+def test_a_changed_record_in_the_middle_is_no_crash(tmp_path: Path) -> None:
+    path = tmp_path / "answers"
+    oracle = make(log=AnswerLog(path))
+    oracle.gradient(X)
+    oracle.gradient(X + 1)
+    stored = bytearray(path.read_bytes())
+    stored[50] ^= 1
+    path.write_bytes(stored)
+    with pytest.raises(FolderError, match="was changed"):
+        AnswerLog(path)
