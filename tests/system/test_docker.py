@@ -152,7 +152,7 @@ def test_another_network_and_its_mistakes(compose: Compose) -> None:
     assert code != 0
     words = "Error: network five.toml has 5 agents, and docker-compose.yml has 6"
     assert words in compose.logs("setup")
-    (compose.clone / "short.toml").write_text(ring.replace("rounds = 1000", "rounds = 50"))
+    (compose.clone / "short.toml").write_text(ring.replace("rounds = 400", "rounds = 50"))
     before = compose.results()
     code, printed = compose.up(NETWORK="short.toml")
     assert code == 0, printed
