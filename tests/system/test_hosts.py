@@ -15,7 +15,7 @@ import pytest
 
 from cpgt import Result, load_network, run
 from cpgt.wire.sizes import zmtp_size
-from tests.system.conftest import Commands, rounds_written, rows_of, summary_of, until
+from tests.system.conftest import Commands, rounds_written, rows_of, sets, summary_of, until
 from tests.system.hosts import PREFIX, Hosts, HostsError, hosts_or_skip, namespaces
 
 COORDINATOR, AGENTS = 0, range(1, 7)
@@ -36,7 +36,7 @@ def parties(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The files of every party: a key, data, and the network file with all public keys."""
     commands = Commands(tmp_path_factory.mktemp("parties"))
     for made in ("keys", "all"), ("data",):
-        options = ("--set", f"rounds={ROUNDS}") if made[0] == "keys" else ()
+        options = sets(f"rounds={ROUNDS}", "window=100") if made[0] == "keys" else ()
         assert commands.run(*made, "paper", "--out", "net", *options).returncode == 0
     return commands.folder / "net"
 
@@ -158,7 +158,7 @@ def test_long_wires(cpgt: Commands, parties: Path, undisturbed: Result) -> None:
 
 
 def under_way(spread: Spread, *options: str) -> tuple[LoggedProcess, dict[int, LoggedProcess]]:
-    coordinator = spread.coordinator("--set", "window=100", *options)
+    coordinator = spread.coordinator(*options)
     agents = {number: spread.agent(number) for number in AGENTS}
     until(lambda: rounds_written(spread.out) > 200, 60, "the run to be under way")
     return coordinator, agents
