@@ -16,6 +16,7 @@ from bench.codec import measure_encoding, measure_folding
 from bench.curve import measure_curve
 from bench.gaussian import measure_gaussian
 from bench.lockstep import lockstep_speed
+from bench.refresh import main as measure_refresh
 from bench.star import measure_star
 from cpgt.agent.compiled import COMPILED
 from cpgt.results.summary import read_summary
@@ -116,4 +117,5 @@ if __name__ == "__main__":
     measure_encoding()
     measure_folding()
     measure_gaussian()
+    measure_refresh()
     measure_star()

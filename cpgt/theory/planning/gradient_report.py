@@ -28,10 +28,17 @@ def show_gradient_plan(plan: GradientPlan, facts: PublicFacts, console: Console)
     )
     console.print(make_table(("setting", "value", "meaning"), _settings(plan)))
     rows = [
-        (f"{found.epsilon:g}", f"{found.private:.4g} +- {found.error:.2g}", f"{found.kept:.0%}")
+        (
+            f"{found.epsilon:g}",
+            f"{found.gain:.4g}",
+            f"{found.private:.4g} +- {found.error:.2g}",
+            f"{found.kept:.0%}",
+        )
         for found in sorted({plan.rehearsal, *plan.frontier}, key=lambda found: found.epsilon)
     ]
-    console.print(make_table(("epsilon", "loss above no noise", "improvement kept"), rows))
+    console.print(
+        make_table(("epsilon", "gain over x = 0", "loss above no noise", "improvement kept"), rows)
+    )
     console.print(SYNTHETIC, highlight=False, soft_wrap=True)
     if not plan.worthwhile:
         console.print(
@@ -75,4 +82,4 @@ def plan_as_dict(plan: GradientPlan) -> dict[str, Any]:
 
 
 def _rehearsal(found: Any) -> dict[str, float]:
-    return {**vars(found), "kept": found.kept}
+    return {**vars(found), "gain": found.gain, "kept": found.kept}
