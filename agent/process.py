@@ -13,7 +13,7 @@ import numpy as np
 from cpgt.agent.algorithms import start_point
 from cpgt.agent.algorithms.registry import build_algorithm
 from cpgt.agent.connect import open_connections
-from cpgt.agent.errors import InputError, PeerError
+from cpgt.agent.errors import PeerError
 from cpgt.agent.lifecycle import Phase
 from cpgt.agent.objectives import Objective
 from cpgt.agent.objectives.loading import load_data, require_finite_data
@@ -187,10 +187,8 @@ class _Shell:
         if claims.mechanism in (None, "state") and 0.0 in algorithm.noise.scales:
             self.notify("NOT PRIVATE: some messages carry no noise (noise.s_x or noise.s_y is 0)")
         if settings.ledger:
-            if claims.mechanism == "state" and not settings.agreement:
-                # the sensitivity is a claim, and the coordinator made it
-                raise InputError("a ledger needs --network for mechanism 'state'")
-            entry = ledger_entry(claims, algorithm, plan, kind)
+            agreed = settings.agreement is not None
+            entry = ledger_entry(claims, algorithm, plan, kind, agreed=agreed)
             self.reservation = reserve(settings.ledger, entry)
             self.reservation.begin()
         elif claims.mechanism and settings.data and not settings.seeded:

@@ -18,7 +18,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple, Protocol
 
 from cpgt.agent.algorithms import AnyAlgorithm
-from cpgt.agent.errors import BudgetError
+from cpgt.agent.errors import BudgetError, InputError
 from cpgt.agent.objectives import Objective, require_records
 from cpgt.agent.privacy.account import Epsilon
 from cpgt.agent.privacy.budget import Claims, open_account
@@ -84,9 +84,17 @@ class WholeRun:
         return dict(self.details)
 
 
-def ledger_entry(claims: Claims, algorithm: AnyAlgorithm, plan: Plan, objective_kind: str) -> Entry:
-    """What the run of this plan may spend, for the ledger of the data set."""
-    pure = claims.mechanism == "state"
+def ledger_entry(
+    claims: Claims, algorithm: AnyAlgorithm, plan: Plan, objective_kind: str, *, agreed: bool
+) -> Entry:
+    """What the run of this plan may spend, for the ledger of the data set.
+
+    `agreed` means that the owner's copy binds the plan. Without it a coordinator could claim a
+    sensitivity that is too small, on which epsilon of the state mechanism rests. A plan that names
+    no mechanism is accounted for as that one."""
+    pure = claims.mechanism not in ("gradient", "objective")
+    if pure and not agreed:
+        raise InputError("a ledger needs --network for mechanism 'state'")
     epsilon, delta = claims.required("epsilon"), 0.0 if pure else claims.required("delta")
     return Entry(
         run=secrets.token_hex(8),

@@ -82,4 +82,4 @@ def _ledger_entry(network: Network, agent: int) -> Entry:
         parameters=network.parameters(agent),
     )
     claims, algorithm = Claims.of(network.claims), network.algorithm_of(agent)
-    return ledger_entry(claims, algorithm, plan, network.objective.kind)
+    return ledger_entry(claims, algorithm, plan, network.objective.kind, agreed=True)
