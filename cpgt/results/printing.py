@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from statistics import fmean
 from typing import Any
 
 from msgspec import UNSET, UnsetType
@@ -12,9 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from cpgt.results.summary import Comparison, Privacy, Residual, Summary
-from cpgt.results.traffic import ALL_LAYERS, HEADINGS, LINK, EdgeTraffic, KernelTraffic, Traffic
-
-MAX_ROWS = 12
+from cpgt.results.traffic import ALL_LAYERS, HEADINGS, LINK, KernelTraffic, Traffic
 
 
 def print_summary(summary: Summary, out: Path, console: Console) -> None:
@@ -27,11 +24,9 @@ def print_summary(summary: Summary, out: Path, console: Console) -> None:
     )
     if summary.dimension is not None:
         console.print(_residual_table(summary.residual))
-        console.print(_edge_table(summary.bytes.edges))
+        console.print(_bytes_table(summary.bytes, summary.uncompressed))
         for line in kernel_lines(summary.bytes):
             console.print(line, highlight=False)
-    if summary.uncompressed:
-        console.print(_comparison_table(summary.bytes, summary.uncompressed))
     for line in _privacy_lines(summary.privacy):
         console.print(line, highlight=False, markup=False)
     for reason in summary.not_private:
@@ -61,43 +56,20 @@ def _residual_table(residual: Residual) -> Table:
     return table
 
 
-def _edge_table(edges: Iterable[EdgeTraffic]) -> Table:
-    """One row for each sender, because all its neighbours get the same frames. The kernel's counts
-    are means over the neighbours."""
-    table = Table("bytes a round on each edge", *HEADINGS)
-    senders: dict[int, list[EdgeTraffic]] = {}
-    for edge in edges:
-        senders.setdefault(edge.sender, []).append(edge)
-    for sender, own in list(senders.items())[:MAX_ROWS]:
-        receivers = ", ".join(str(edge.receiver) for edge in own[:MAX_ROWS])
-        more = " ..." if len(own) > MAX_ROWS else ""
-        means = (_mean(edge.per_round[layer] for edge in own) for layer in ALL_LAYERS)
-        table.add_row(f"{sender} -> {receivers}{more}", *_cells(means, "{:.1f}"))
-    if len(senders) > MAX_ROWS:
-        table.add_row(f"... {len(senders) - MAX_ROWS} more in summary.json")
-    return table
-
-
-def _comparison_table(ours: Traffic, theirs: Comparison) -> Table:
+def _bytes_table(ours: Traffic, theirs: Comparison | UnsetType) -> Table:
+    """The sum over all edges; each edge is in summary.json."""
     table = Table(f"bytes a round, all {len(ours.edges)} edges", *HEADINGS)
-    twin = f"uncompressed (measured, {theirs.rounds:,} rounds)"
-    for name, sizes, form in (
-        ("this network", ours.per_round, "{:,.0f}"),
-        (twin, theirs.per_round, "{:,.0f}"),
-        ("saving", theirs.saving, "{:.2f} x"),
-    ):
+    rows = [("this network", ours.per_round, "{:,.0f}")]
+    if theirs:
+        twin = f"uncompressed (measured, {theirs.rounds:,} rounds)"
+        rows += [(twin, theirs.per_round, "{:,.0f}"), ("saving", theirs.saving, "{:.2f} x")]
+    for name, sizes, form in rows:
         table.add_row(name, *_cells((sizes[layer] for layer in ALL_LAYERS), form))
     return table
 
 
 def _cells(values: Iterable[float | None], form: str) -> list[str]:
     return ["-" if value is None else form.format(value) for value in values]
-
-
-def _mean(sizes: Iterable[float | None]) -> float | None:
-    """None if one of them is unknown."""
-    known = list(sizes)
-    return None if None in known else fmean(size for size in known if size is not None)
 
 
 def kernel_lines(traffic: Traffic) -> list[str]:

@@ -50,7 +50,7 @@ def test_the_papers_network_in_containers_equals_localhost(
     assert code == 0, printed
     (out,) = compose.results() - before  # every run makes a new folder
     assert f"files: runs/{out.name}" in printed
-    assert "bytes a round on each edge" in printed
+    assert "bytes a round, all 16 edges" in printed
     assert "NOT PRIVATE: a seed was given" in compose.logs("agent-1")
     here, there = summary_of(localhost), summary_of(out)
     assert there["status"] == "completed"
