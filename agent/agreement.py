@@ -14,6 +14,7 @@ held against something:
 |         | endpoints             | nothing; one for each neighbour, whose key says who it is  |
 | Grant   | until                 | the plan's rounds, and the grant before (agent/session.py) |
 | Waiting | missing               | nothing; shown to the owner, as the text of Notice, Stop   |
+| Stop    | disagreement          | nothing; written to model.json as the coordinator's number |
 """
 
 from __future__ import annotations

@@ -68,6 +68,7 @@ class Session:
         self.participant: Participant | None = None
         self.spending: PrivacyAccount | None = None
         self.stop_reason = ""
+        self.disagreement: float | None = None  # of all agents, as the coordinator reports it
         self._settings = settings
         self._last_sent = self._last_received = self._planned = self._round_began = now
         self._answered = False  # the coordinator has sent at least one message
@@ -112,8 +113,8 @@ class Session:
             case Grant():
                 self._check_grant(message)
                 self.grant = message
-            case messages.Stop(reason):
-                self.stop_reason = printable(reason)
+            case messages.Stop(reason, disagreement):
+                self.stop_reason, self.disagreement = printable(reason), disagreement
             case messages.Tally():
                 self._all_delivered = True
         return self._advance(trigger_of(message), now)

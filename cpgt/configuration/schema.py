@@ -357,6 +357,11 @@ class PublicNetwork(Section):
     def parameters(self, agent: int) -> dict[str, Any]:
         """What the plan tells this agent: public parameters only, never where its data is."""
         return {
+            "network": {
+                "name": self.name,
+                "agents": len(self.agents),
+                "graph": self.graph.model_dump(exclude_none=True, mode="json"),
+            },
             "algorithm": self.algorithm.model_dump(),
             "compressor": self.compressor.model_dump(),
             "noise": self.noise.of(agent),
