@@ -105,10 +105,13 @@ def _in_one_line(source: str | Path) -> Iterator[None]:
     try:
         yield
     except (PolarsError, PanicException, OSError) as error:
-        reason = next(iter(str(error).splitlines()), type(error).__name__)
-        if "utf-8" in reason.lower():
+        text = str(error)
+        if "utf-8" in text:
             raise TableError(f"{source}: {NOT_UTF8}") from None
-        raise TableError(f"{source}: cannot be read: {reason}") from None
+        reason = next(iter(text.splitlines()), type(error).__name__)
+        if "malformed" in text or "as dtype `str`" in text:
+            reason = 'a quotation mark (") is not closed, or stands within a value'
+        raise TableError(f"{source}: cannot be read: {reason[:200]}") from None
 
 
 def read_header(path: Path, separator: str) -> list[str]:
@@ -139,9 +142,9 @@ def require_columns(table: Table, needed: Sequence[str]) -> None:
     missing = [name for name in needed if name not in table.dtypes]
     if not missing:
         return
-    which = "column" if len(missing) == 1 else "columns"
-    text = f"{table.source}: there is no {which} {', '.join(map(repr, missing))}"
-    raise TableError(f"{text}; {_reason(table, missing)}")
+    none = "there is no column" if len(missing) == 1 else "there are no columns"
+    which = ", ".join(map(repr, missing))
+    raise TableError(f"{table.source}: {none} {which}; {_reason(table, missing)}")
 
 
 def _reason(table: Table, missing: Sequence[str]) -> str:
