@@ -97,6 +97,13 @@ class _Shell:
                 self._attend(CONNECT_POLL_MS if connecting else POLL_MS)
         if self.session.stop_reason:
             raise PeerError(f"stopped by the coordinator: {self.session.stop_reason}")
+        self._leave_model()
+
+    def _leave_model(self) -> None:
+        from cpgt.agent.model_output import leave_model  # not before: the agent would start later
+
+        for line in leave_model(self.settings, self.session):
+            self.notify(line)
 
     def close(self) -> None:
         self._notify_refusals()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from cpgt.agent.agreement import Agreement
 from cpgt.agent.privacy.budget import Claims
@@ -12,6 +13,9 @@ from cpgt.wire.addresses import on_loopback, parse
 from cpgt.wire.errors import WireError
 from cpgt.wire.keys import KeyRing
 from cpgt.wire.messages import OBSERVED, SEEDED
+
+if TYPE_CHECKING:
+    from cpgt.tables.schema import Schema
 
 
 @dataclass(frozen=True)
@@ -46,6 +50,7 @@ class AgentSettings:
     folder: Path | None = None  # folder for the privacy log
     ledger: Path | None = None  # of the data set; the run is reserved there
     claims: Claims = field(default_factory=Claims)  # the owner's; they override the network's
+    schema: Schema | None = None  # of the table that the data is read from
     seeded: bool = False  # anyone who knows the seed can compute the noise
 
     @property

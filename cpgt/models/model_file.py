@@ -122,6 +122,11 @@ def write_model(model: Model, folder: Path, mode: int = 0o644) -> Path:
     return path
 
 
+def describe_model(model: Model, path: Path) -> list[str]:
+    """For its owner: where it is, which vector, and what it promises."""
+    return [f"model: {path}", f"it is {model.vector}; it promises {model.privacy.promise}"]
+
+
 def load_model(source: str | Path) -> Model:
     """A model from its file, or from the folder of a run."""
     path = Path(source)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
@@ -20,21 +20,39 @@ REASONS = {
     OBSERVED: "states are observed: private x, y and noise are written to a file",
 }
 NO_NOISE = "some messages carry no noise"
+WITHOUT_MODEL = "idle"  # the objective that measures traffic alone
+
+
+Mechanism: TypeAlias = Literal["gradient", "objective", "state"]
+Adjacency: TypeAlias = Literal["record", "add-remove", "function"]
 
 
 class Spent(Struct, frozen=True, forbid_unknown_fields=True):
     """The privacy that a run has spent. None where it is not stated."""
 
     promise: str  # the same in words
-    mechanism: Literal["gradient", "objective", "state"] | None = None
+    mechanism: Mechanism | None = None
     epsilon: float | None = None
     delta: float | None = None
-    adjacency: Literal["record", "add-remove", "function"] | None = None
+    adjacency: Adjacency | None = None
+
+
+def default_adjacency(mechanism: str | None) -> Adjacency | None:
+    """What adjacent problems are where nothing else is claimed."""
+    if mechanism is None:
+        return None
+    return "function" if mechanism == "state" else "record"
 
 
 def state_promise(
-    mechanism: str | None, epsilon: float | None, delta: float | None, adjacency: str | None
+    mechanism: str | None,
+    epsilon: float | None,
+    delta: float | None,
+    adjacency: str | None,
+    *,
+    rounding: bool = True,
 ) -> str:
+    """Without `rounding`, the account does not count the rounding of floats."""
     if mechanism is None:
         return "nothing: there is no mechanism that adds noise"
     if epsilon is None:
@@ -42,4 +60,5 @@ def state_promise(
     of_state = mechanism == "state" and adjacency == "function"
     case = CLOSE_GRADIENTS if of_state else ADJACENT[adjacency or "record"]
     failure = f", delta {delta:g}" if delta else ""
-    return f"epsilon {epsilon:.6g}{failure}, {case}"
+    note = "" if rounding else " (rounding not counted)"
+    return f"epsilon {epsilon:.6g}{failure}, {case}{note}"

@@ -18,7 +18,7 @@ from cpgt.configuration.data import build_objectives
 from cpgt.configuration.network import ALGORITHM, COMPRESSOR, OBJECTIVE, Network
 from cpgt.configuration.schema import NoiseSection, PrivacySection, StopSection
 from cpgt.coordinator.errors import RunError
-from cpgt.results.printing import print_summary
+from cpgt.results.printing import print_model, print_summary
 from cpgt.results.summary import Distances, Summary, compare, read_summary, write_summary
 from cpgt.runs.experiment import Experiment
 from cpgt.runs.folder import agent_folder
@@ -48,6 +48,7 @@ def complete_run(
             summary = replace(summary, uncompressed=compare(summary, measured))
     write_summary(summary, out)
     print_summary(summary, out, console)
+    print_model(out, console)
     return code
 
 
