@@ -12,6 +12,7 @@ import math
 from collections.abc import Callable, Collection
 from typing import NamedTuple, TypeAlias
 
+from cpgt.agent.agreement import require_same_table
 from cpgt.agent.errors import AgentError, InputError, PeerError
 from cpgt.agent.lifecycle import Action, Phase, Trigger, step, trigger_of
 from cpgt.agent.objectives.registry import is_code
@@ -270,6 +271,7 @@ class Session:
             )
         if self._settings.agreement:
             self._settings.agreement.check(self.plan)
+        require_same_table(self._settings.schema, self.plan)
         kind = self.plan.parameters.get("objective", {}).get("kind", "")
         if is_code(kind) and kind != self._settings.trusted_code:
             raise InputError(

@@ -44,6 +44,7 @@ class AgentSettings:
     connect: ConnectSettings
     randomness: Randomness
     data: Path | None = None
+    schema: Schema | None = None  # of the table in `data`
     agreement: Agreement | None = None
     trusted_code: str | None = None  # the `module:factory` that the owner allows to run
     observe: Path | None = None  # folder for the trace of private states

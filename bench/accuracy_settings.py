@@ -165,7 +165,7 @@ def measure(choose: Choice, split: Split, seed: int, epsilon: float) -> tuple[fl
     network = apply_settings(base_network(split.records), facts, settings)
     options = network.objective.options
     objectives = [build_objective("logistic", options, part) for part in split.parts]
-    terms = GradientTerms(epsilon, facts.delta, "record", settings.clip, settings.gradients)
+    terms = GradientTerms(*facts.budget, "record", settings.clip, settings.gradients)
     noised = [NoisyGradients(f, terms, (seed, agent)) for agent, f in enumerate(objectives)]
     x = last_x(network, noised, TRIALS)
     optimum = solve(objectives)

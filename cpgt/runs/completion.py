@@ -90,6 +90,7 @@ def _measure_twin(network: Network, dimension: int | None, out: Path) -> Summary
             "compressor": COMPRESSOR.section("identity"),
             "objective": OBJECTIVE.section("idle", dimension=dimension),
             "data": None,
+            "table": None,
             "synthetic": None,
             "privacy": PrivacySection(),
             "stop": StopSection(),

@@ -228,7 +228,7 @@ def test_a_plan_prefers_settings_of_the_file_that_are_better(
     losses = {own.algorithm.alpha: 0.1}
 
     def fake(planned: Network, facts: PublicFacts) -> Rehearsal:
-        return Rehearsal(facts.epsilon, 1.0, losses.get(planned.algorithm.alpha, 0.5), 0.01)
+        return Rehearsal(facts.budget[0], 1.0, losses.get(planned.algorithm.alpha, 0.5), 0.01)
 
     monkeypatch.setattr(synthetic_rehearsal, "rehearse", fake)
     assert plan_gradient_mechanism(own, facts).network == own

@@ -24,16 +24,20 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from cpgt.agent.errors import InputError
+from cpgt.agent.objectives.counts import LARGEST_RATE
 from cpgt.agent.privacy.gdp import mu_of
 from cpgt.agent.privacy.oracle import RecordAdjacency
+from cpgt.configuration.kinds import KindSection
 from cpgt.configuration.network import ALGORITHM, COMPRESSOR, Network
-from cpgt.configuration.schema import NoiseSection, PrivacySection
+from cpgt.configuration.schema import AlgorithmSection, NoiseSection, PrivacySection
 from cpgt.topologies import Topology, spectrum
 
 GRADIENTS, MOMENTUM = 20, 0.75
 GAMMA, AGREEMENT, MOST_MIXING = 0.5, 0.6, 100
+SMALLEST_KEPT = 1e-9  # a complete graph agrees in one round
 BITS, BUCKET = 4, 64
 REACH = 8.0  # how far noise may move x, in the unit of the loss
+CURVATURES = {"logistic": 0.25, "softmax": 0.5, "huber": 1.0, "least-squares": 2.0, "ridge": 2.0}
 SENSITIVITY = {"record": 2.0, "add-remove": 1.0}  # in clips
 
 
@@ -41,7 +45,6 @@ class Loss(NamedTuple):
     """Public facts about the loss of a record whose features have norm 1."""
 
     gradient: float  # its length at x = 0; for a regression, the most that it can be
-    curvature: float  # the largest second derivative
     unit: float  # of |x|, times REACH
 
 
@@ -51,11 +54,11 @@ class PublicFacts:
 
     records: tuple[int, ...]  # of each agent; declared ones under add-remove
     features: int
-    epsilon: float
-    delta: float
     topology: Topology
     objective: str
     options: Mapping[str, Any]
+    epsilon: float | None = None  # None: nothing is private
+    delta: float | None = None
     adjacency: RecordAdjacency = "record"
     feature_bound: float = 1.0  # the largest norm of a record's features
     target_bound: float | None = None  # the largest |b_r| of a regression
@@ -81,20 +84,57 @@ class PublicFacts:
         return float(self.options.get("scale", 1.0)) * sum(self.records) / len(self.records)
 
     @property
+    def budget(self) -> tuple[float, float]:
+        """epsilon and delta, where there is privacy."""
+        if self.epsilon is None or self.delta is None:
+            raise InputError("privacy needs both epsilon and delta")
+        return self.epsilon, self.delta
+
+    @property
+    def mu(self) -> float:
+        mu = mu_of(*self.budget)
+        if mu == 0:
+            raise InputError(f"epsilon = {self.epsilon:g}, delta = {self.delta:g} allow nothing")
+        return mu
+
+    @property
     def loss(self) -> Loss:
         if self.objective == "logistic":
-            return Loss(0.5, 0.25, 1.0)
+            return Loss(0.5, 1.0)
         if self.objective == "softmax":
-            return Loss(math.sqrt(1 - 1 / self.classes), 0.5, 1.0)
+            return Loss(math.sqrt(1 - 1 / self.classes), 1.0)
         if self.objective == "huber":
-            threshold = float(self.options["threshold"])
-            return Loss(min(threshold, self._target), 1.0, self._target / 4)
+            threshold = float(self.options.get("threshold", 1.0))
+            return Loss(min(threshold, self._target), self._target / 4)
+        if self.objective == "poisson":
+            return Loss(max(1.0, self._target - 1.0), 1.0)  # exp(0) - b
         if self.objective in ("least-squares", "ridge"):
-            return Loss(2 * self._target, 2.0, self._target / 4)
-        raise InputError(
+            return Loss(2 * self._target, self._target / 4)
+        raise self._unknown_loss()
+
+    @property
+    def curvature(self) -> float:
+        """The largest second derivative of the loss of a record whose features have norm 1."""
+        if self.objective == "poisson":
+            return float(self.options.get("largest_rate", LARGEST_RATE))
+        if self.objective not in CURVATURES:
+            raise self._unknown_loss()
+        return CURVATURES[self.objective]
+
+    def _unknown_loss(self) -> InputError:
+        return InputError(
             f"objective {self.objective!r}: the gradient of its records is not known here; choose "
             "clip and alpha by hand"
         )
+
+    @property
+    def largest_curvature(self) -> float:
+        """L of the average f of all agents."""
+        return self.weight * self.curvature * self.feature_bound**2 + self.l2
+
+    @property
+    def l2(self) -> float:
+        return float(self.options.get("l2", 0.0))
 
     @property
     def _target(self) -> float:
@@ -130,49 +170,46 @@ def choose_settings(facts: PublicFacts, reach: float = REACH) -> Settings:
         clip=clip,
         alpha=_step(facts, clip, reach) / facts.weight,
         momentum=MOMENTUM,
-        every=_mixing(facts.topology),
+        every=rounds_of_mixing(facts.topology, GAMMA),
         gamma=GAMMA,
         bits=BITS,
-        bucket=BUCKET if facts.dimension > 2 * BUCKET else 0,
+        bucket=bucket_for(facts.dimension),
     )
 
 
 def _step(facts: PublicFacts, clip: float, reach: float) -> float:
     """On the gradient of the mean loss."""
-    loss, bound = facts.loss, facts.feature_bound
-    regulariser = float(facts.options.get("l2", 0.0)) / facts.weight
     noise = gradient_noise(facts, clip) * GRADIENTS / (1 - MOMENTUM)
-    return min(1 / (loss.curvature * bound**2 + regulariser), reach * loss.unit / bound / noise)
+    longest = facts.weight / facts.largest_curvature
+    return min(longest, reach * facts.loss.unit / facts.feature_bound / noise)
 
 
 def gradient_noise(facts: PublicFacts, clip: float) -> float:
     """nu: the length of the noise on the mean gradient, if there were one gradient only."""
     sensitivity = SENSITIVITY[facts.adjacency] * clip
     size = math.sqrt(len(facts.records) * facts.dimension)
-    mu = mu_of(facts.epsilon, facts.delta)
-    if mu == 0:
-        raise InputError(f"epsilon = {facts.epsilon:g}, delta = {facts.delta:g} allow nothing")
-    return sensitivity * size / (mu * sum(facts.records))
+    return sensitivity * size / (facts.mu * sum(facts.records))
 
 
-def _mixing(topology: Topology) -> int:
+def rounds_of_mixing(topology: Topology, gamma: float) -> int:
     """At least 2, so that a step follows the mixing of its gradient."""
-    kept = 1 - GAMMA * spectrum(topology).gap
+    kept = max(1 - gamma * spectrum(topology).gap, SMALLEST_KEPT)
     return min(MOST_MIXING, max(2, math.ceil(math.log(AGREEMENT) / math.log(kept) - 1e-9)))
 
 
 def facts_of(
     network: Network,
     *,
-    epsilon: float,
-    delta: float,
+    epsilon: float | None = None,
+    delta: float | None = None,
     records: tuple[int, ...] | None = None,
     features: int | None = None,
     feature_bound: float | None = None,
     target_bound: float | None = None,
 ) -> PublicFacts:
     """From the network file. A [synthetic] section tells the shape; data files are not read, so
-    that the shape of other data must be given. Their features have norm 1 unless told otherwise."""
+    that the shape of other data must be given. Their features have norm 1 unless told otherwise.
+    Without epsilon, the facts are those of a run without noise."""
     synthetic = network.synthetic
     if synthetic and "rows" in synthetic.options:
         features = features or synthetic.dimension
@@ -185,11 +222,11 @@ def facts_of(
     return PublicFacts(
         records=records,
         features=features,
-        epsilon=epsilon,
-        delta=delta,
         topology=network.topology,
         objective=network.objective.kind,
         options=network.objective.options,
+        epsilon=epsilon,
+        delta=delta,
         adjacency="add-remove" if declared else "record",
         feature_bound=feature_bound or 1.0,
         target_bound=target_bound,
@@ -198,26 +235,37 @@ def facts_of(
 
 def apply_settings(network: Network, facts: PublicFacts, settings: Settings) -> Network:
     """The network with these settings and the mechanism `gradient`."""
-    algorithm = ALGORITHM.section(
-        "compressed-gradient-tracking",
-        alpha=settings.alpha,
-        gamma=settings.gamma,
-        every=settings.every,
-        momentum=settings.momentum,
-    )
-    bucket = {"bucket": settings.bucket} if settings.bucket else {}
+    epsilon, delta = facts.budget
     privacy = PrivacySection(
         mechanism="gradient",
-        epsilon=facts.epsilon,
-        delta=facts.delta,
+        epsilon=epsilon,
+        delta=delta,
         adjacency=facts.adjacency,
         clip=settings.clip,
     )
-    changes = {
-        "rounds": settings.rounds,
-        "algorithm": algorithm,
-        "compressor": COMPRESSOR.section("quantize", bits=settings.bits, **bucket),
-        "noise": NoiseSection(),
-        "privacy": privacy,
-    }
-    return network.model_copy(update=changes)
+    return network.model_copy(
+        update={
+            "rounds": settings.rounds,
+            "algorithm": tracking_section(
+                settings.alpha, settings.gamma, settings.every, settings.momentum
+            ),
+            "compressor": quantizer_section(settings.bits, settings.bucket),
+            "noise": NoiseSection(),
+            "privacy": privacy,
+        }
+    )
+
+
+def tracking_section(alpha: float, gamma: float, every: int, momentum: float) -> AlgorithmSection:
+    return ALGORITHM.section(
+        "compressed-gradient-tracking", alpha=alpha, gamma=gamma, every=every, momentum=momentum
+    )
+
+
+def quantizer_section(bits: int, bucket: int) -> KindSection:
+    return COMPRESSOR.section("quantize", bits=bits, **({"bucket": bucket} if bucket else {}))
+
+
+def bucket_for(dimension: int) -> int:
+    """In buckets the error of the quantizer does not grow with d. 0: all in one."""
+    return BUCKET if dimension > 2 * BUCKET else 0
