@@ -51,7 +51,6 @@ class AgentSettings:
     folder: Path | None = None  # folder for the privacy log
     ledger: Path | None = None  # of the data set; the run is reserved there
     claims: Claims = field(default_factory=Claims)  # the owner's; they override the network's
-    schema: Schema | None = None  # of the table that the data is read from
     seeded: bool = False  # anyone who knows the seed can compute the noise
 
     @property

@@ -41,7 +41,7 @@ def public_model(network: PublicNetwork, summary: Summary) -> Model | None:
     return make_model(
         np.array(mean),
         vector=f"the mean of the public references x^c of {summary.agents} agents",
-        schema=None,
+        schema=network.table_schema,
         disagreement=disagreement,
         privacy=_spent(network, summary.privacy),
         not_private=summary.not_private,
