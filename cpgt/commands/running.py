@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 
     from cpgt.agent.agreement import Agreement
     from cpgt.agent.privacy.budget import Claims
+    from cpgt.configuration.network import Network
     from cpgt.coordinator.server import ListenAddress
+    from cpgt.results.evaluations import HeldOut
     from cpgt.runs.experiment import Experiment
     from cpgt.tables.schema import Schema
     from cpgt.wire.keys import KeyRing
@@ -30,6 +32,7 @@ LAUNCH_SECONDS = 60.0  # for agents on this machine to join
 @click.argument("network")
 @click.option("--data", metavar="PATTERN",
               help="The agents' files, {id} for the number, instead of the network's.")  # fmt: skip
+@click.option("--test", metavar="TABLE", help="Evaluate the model on these records at the end.")
 @options.rounds
 @options.out
 @options.change
@@ -38,7 +41,7 @@ LAUNCH_SECONDS = 60.0  # for agents on this machine to join
 @options.quiet
 @click.option("--compare/--no-compare", default=True, help="Also measure an uncompressed network.")
 def run(
-    network: str, data: str | None, rounds: int | None, out: Path | None,
+    network: str, data: str | None, test: str | None, rounds: int | None, out: Path | None,
     overrides: tuple[str, ...], seed: int | None, observe: bool, quiet: bool, compare: bool,
 ) -> None:  # fmt: skip
     """Run NETWORK on this machine, every agent a process. NETWORK is a file, a folder with a
@@ -55,6 +58,7 @@ def run(
 
         model = options.load_with_data(network, overrides, rounds, data)
         search = options.own_code(network, model)
+        held_out = _read_held_out(model, test) if test else None
         folder = options.new_folder(out, model.name)
         code = hand_over(process, model, folder, experiment, search)
     # not before: the agents would start later
@@ -63,7 +67,18 @@ def run(
     from cpgt.runs.completion import complete_run
 
     console = Console(quiet=quiet)
-    sys.exit(complete_run(model, folder, experiment, console, code, twin=compare))
+    sys.exit(
+        complete_run(model, folder, experiment, console, code, twin=compare, held_out=held_out)
+    )
+
+
+def _read_held_out(model: Network, test: str) -> HeldOut:
+    from cpgt.results.evaluations import read_held_out
+
+    held_out = read_held_out(model, test)
+    for note in held_out.encoded.notes:
+        click.echo(f"--test: {note}", err=True)
+    return held_out
 
 
 @click.command()

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from typing import TYPE_CHECKING
+
 import numpy as np
 from msgspec import Struct
 
@@ -15,13 +18,15 @@ from cpgt.models.predict import (
     predicted_numbers,
     require_schema,
 )
-from cpgt.tables.encode import Encoded
 from cpgt.wire.arrays import Floats
+
+if TYPE_CHECKING:  # loads the library of tables
+    from cpgt.tables.encode import Encoded
 
 # The figures are computed from the test records without noise.
 NOT_COVERED = (
-    "these figures are not covered by the privacy promise: do not publish them if the "
-    "test records are private"
+    "the privacy promise does not cover these figures: do not publish them if the test records "
+    "are private"
 )
 MEANINGS = {
     "accuracy": "share of records whose class is right",
@@ -43,6 +48,7 @@ class Evaluation(Struct, frozen=True):
     left_out: int  # records without a target that can be used, or of weight 0
     metrics: dict[str, float | None]
     calibration: list[Bin]  # of a classification
+    note: str = NOT_COVERED
 
 
 def evaluate_model(model: Model, encoded: Encoded) -> Evaluation:
@@ -56,12 +62,18 @@ def evaluate_model(model: Model, encoded: Encoded) -> Evaluation:
     features, target = encoded.features[usable], target[usable]
     weights = None if weights is None else weights[usable]
     bins: list[Bin] = []
-    if schema.task == "classification":
-        found, bins = _classification(class_probabilities(model, features), target, weights)
-    else:
-        numbers = predicted_numbers(model, features)
-        found = _numbers(in_units(schema, target), numbers, weights, counts=schema.task == "counts")
-    return Evaluation(schema.task, len(target), int((~usable).sum()), found, bins)
+    with np.errstate(over="ignore", invalid="ignore"):  # a bad model may predict any number
+        if schema.task == "classification":
+            found, bins = _classification(class_probabilities(model, features), target, weights)
+        else:
+            counts, numbers = schema.task == "counts", predicted_numbers(model, features)
+            found = _numbers(in_units(schema, target), numbers, weights, counts=counts)
+    figures = {name: value if _is_finite(value) else None for name, value in found.items()}
+    return Evaluation(schema.task, len(target), int((~usable).sum()), figures, bins)
+
+
+def _is_finite(value: float | None) -> bool:
+    return value is not None and math.isfinite(value)
 
 
 def _classification(

@@ -6,9 +6,8 @@ a target that does not vary.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
+from msgspec import Struct
 
 from cpgt.wire.arrays import Floats, Integers
 
@@ -16,7 +15,7 @@ BINS = 10
 SMALLEST = float(np.finfo(np.float64).eps)  # probabilities below it count as this
 
 
-class Bin(NamedTuple):
+class Bin(Struct, frozen=True):
     """Records whose predicted probability lies in (low, high]; 0 is in the first bin."""
 
     low: float

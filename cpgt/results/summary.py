@@ -19,6 +19,7 @@ from cpgt.configuration.schema import PublicNetwork
 from cpgt.coordinator.errors import RunError
 from cpgt.coordinator.session import Session
 from cpgt.coordinator.traffic_log import TrafficLog
+from cpgt.models.evaluate import Evaluation
 from cpgt.process.exit_codes import BAD_INPUT, INTERRUPTED
 from cpgt.results.traffic import Means, Traffic, summarise_traffic
 
@@ -78,6 +79,7 @@ class Summary(Struct, frozen=True):
     residual: Residual
     bytes: Traffic
     uncompressed: Comparison | UnsetType = UNSET
+    test: Evaluation | UnsetType = UNSET  # of the model, on the user's test records
 
 
 def summarise(
