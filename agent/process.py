@@ -16,7 +16,6 @@ from cpgt.agent.connect import open_connections
 from cpgt.agent.errors import PeerError
 from cpgt.agent.lifecycle import Phase
 from cpgt.agent.objectives import Objective
-from cpgt.agent.objectives.loading import load_data, require_finite_data
 from cpgt.agent.objectives.registry import build_objective, build_record_objective
 from cpgt.agent.participant import Participant
 from cpgt.agent.privacy.budget import Claims
@@ -25,6 +24,7 @@ from cpgt.agent.privacy.mechanisms import ledger_entry, make_private, protects_r
 from cpgt.agent.privacy.oracle import AnswerLog
 from cpgt.agent.privacy.privacy_log import PrivacyLog
 from cpgt.agent.privacy.secret import ANSWERS, forget_secret
+from cpgt.agent.private_data import read_data, usable_data
 from cpgt.agent.session import Instruction, Log, Prepare, RecordSpent, Send, Session, failure
 from cpgt.agent.settings import AgentSettings
 from cpgt.agent.trace import Trace
@@ -46,7 +46,7 @@ def run_agent(
     settings: AgentSettings, notify: Callable[[str], None], check_interrupts: Callable[[], None]
 ) -> None:
     """Take part in one run, from Hello to the coordinator's Stop. Raises AgentError on failure."""
-    data = load_data(settings.data, finite=False)
+    data = read_data(settings.data, settings.schema, notify)
     # ZeroMQ's threads inherit the scheduling policy, so set it before they start.
     tune_process(shared_machine=settings.connect.on_this_machine)
     with Context() as context:
@@ -97,6 +97,13 @@ class _Shell:
                 self._attend(CONNECT_POLL_MS if connecting else POLL_MS)
         if self.session.stop_reason:
             raise PeerError(f"stopped by the coordinator: {self.session.stop_reason}")
+        self._leave_model()
+
+    def _leave_model(self) -> None:
+        from cpgt.agent.model_output import leave_model  # not before: the agent would start later
+
+        for line in leave_model(self.settings, self.session):
+            self.notify(line)
 
     def close(self) -> None:
         self._notify_refusals()
@@ -219,6 +226,4 @@ class _Shell:
             if ignored:
                 self.notify(f"{ignored} records cannot be used and count as zero; nobody is told")
             return objective
-        if self.settings.data:
-            require_finite_data(self.settings.data, self.data)
-        return build_objective(kind, options, self.data)
+        return build_objective(kind, options, usable_data(self.settings.data, self.data))

@@ -12,6 +12,7 @@ import math
 from collections.abc import Callable, Collection
 from typing import NamedTuple, TypeAlias
 
+from cpgt.agent.agreement import require_same_table
 from cpgt.agent.errors import AgentError, InputError, PeerError
 from cpgt.agent.lifecycle import Action, Phase, Trigger, step, trigger_of
 from cpgt.agent.objectives.registry import is_code
@@ -68,6 +69,7 @@ class Session:
         self.participant: Participant | None = None
         self.spending: PrivacyAccount | None = None
         self.stop_reason = ""
+        self.disagreement: float | None = None  # of all agents, as the coordinator reports it
         self._settings = settings
         self._last_sent = self._last_received = self._planned = self._round_began = now
         self._answered = False  # the coordinator has sent at least one message
@@ -112,8 +114,8 @@ class Session:
             case Grant():
                 self._check_grant(message)
                 self.grant = message
-            case messages.Stop(reason):
-                self.stop_reason = printable(reason)
+            case messages.Stop(reason, disagreement):
+                self.stop_reason, self.disagreement = printable(reason), disagreement
             case messages.Tally():
                 self._all_delivered = True
         return self._advance(trigger_of(message), now)
@@ -269,6 +271,7 @@ class Session:
             )
         if self._settings.agreement:
             self._settings.agreement.check(self.plan)
+        require_same_table(self._settings.schema, self.plan)
         kind = self.plan.parameters.get("objective", {}).get("kind", "")
         if is_code(kind) and kind != self._settings.trusted_code:
             raise InputError(

@@ -12,6 +12,7 @@ import numpy as np
 from cpgt.agent.errors import CodeError, InputError
 from cpgt.agent.objectives import Data, Objective, RecordObjective, require_records
 from cpgt.agent.objectives.classification import logistic, softmax
+from cpgt.agent.objectives.counts import poisson
 from cpgt.agent.objectives.mending import mend_records, require_record_kind
 from cpgt.agent.objectives.quadratic import quadratic
 from cpgt.agent.objectives.regression import huber, least_squares, ridge
@@ -44,6 +45,7 @@ OBJECTIVES: dict[str, Callable[..., Objective]] = {
     "least-squares": least_squares,
     "ridge": ridge,
     "huber": huber,
+    "poisson": poisson,
     "logistic": logistic,
     "softmax": softmax,
     "quadratic": quadratic,

@@ -129,4 +129,4 @@ def kubernetes(
 
     model = options.load(network, overrides, rounds)
     documents = manifests(model, Cluster(image, data_claim, results_claim))
-    out.write(to_yaml(documents, model, Path(network).parent))
+    out.write(to_yaml(documents, model, options.network_folder(network)))

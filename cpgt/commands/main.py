@@ -13,7 +13,14 @@ from cpgt.process.exit_codes import BAD_INPUT, INTERRUPTED
 from cpgt.wire.errors import WireError
 
 # modules that are not installed by default -> the extra of pyproject.toml that installs them
-EXTRAS = {"matplotlib": "figures", "networkx": "graphs", "scipy": "theory", "yaml": "kubernetes"}
+EXTRAS = {
+    "matplotlib": "figures",
+    "networkx": "graphs",
+    "polars": "tables",
+    "scipy": "theory",
+    "sqlalchemy": "tables",
+    "yaml": "kubernetes",
+}
 
 # The search for plugins reads the metadata of every installed package, in each of our processes.
 os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "1")
@@ -25,6 +32,7 @@ COMMANDS = {
     **dict.fromkeys(("plan", "audit"), "privacy"),
     **dict.fromkeys(("submit", "export"), "clusters"),
     **dict.fromkeys(("topology", "algorithms"), "catalogues"),
+    **dict.fromkeys(("evaluate", "predict"), "models"),
     "keys": "keys",
     "ledger": "ledger",
 }

@@ -30,6 +30,8 @@ key = click.option("--key", type=click.Path(path_type=Path),
 plain = click.option("--plain", is_flag=True,
                      help="No keys, even between machines: anyone on the path can read, change "
                      "and join.")  # fmt: skip
+schema = click.option("--schema", type=click.Path(path_type=Path),
+                      help="Schema of the table in --data. [the network's]")  # fmt: skip
 quiet = click.option("--quiet", is_flag=True, help="No progress, no tables.")
 
 
@@ -67,6 +69,24 @@ def load(network: str, overrides: tuple[str, ...] = (), rounds: int | None = Non
     return load_network(network, _all_overrides(overrides, rounds))
 
 
+def load_with_data(
+    network: str, overrides: tuple[str, ...], rounds: int | None, data: str | None
+) -> Network:
+    """The network with another pattern for the agents' files, which counts from here."""
+    from cpgt.configuration.loading import NetworkError, parse_network
+
+    model = load(network, overrides, rounds)
+    if data is None:
+        return model
+    tables = model.model_dump(exclude_none=True, exclude={"synthetic"})
+    model = parse_network({**tables, "data": str(Path(data).absolute())}, network)
+    for agent in model.agents:
+        path = model.data_file(agent)
+        if path and not path.is_file():
+            raise NetworkError(f"--data: there is no file {path} for agent {agent}")
+    return model
+
+
 def load_public(network: str, overrides: tuple[str, ...], rounds: int | None) -> PublicNetwork:
     """Without the code of agents, and without its checks."""
     from cpgt.configuration.loading import load_public_network
@@ -83,10 +103,16 @@ def own_code(network: str, model: Network) -> Path:
     network names one."""
     from cpgt.agent.objectives.registry import is_code
 
-    search = Path(network).absolute().parent if Path(network).exists() else Path.cwd()
+    search = network_folder(network).absolute() if Path(network).exists() else Path.cwd()
     if is_code(model.objective.kind):
         append_to_path(search)
     return search
+
+
+def network_folder(network: str) -> Path:
+    """The folder of a network file, or the folder that was given in its place."""
+    path = Path(network)
+    return path if path.is_dir() else path.parent
 
 
 def append_to_path(folder: Path) -> None:

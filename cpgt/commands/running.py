@@ -18,8 +18,11 @@ if TYPE_CHECKING:
 
     from cpgt.agent.agreement import Agreement
     from cpgt.agent.privacy.budget import Claims
+    from cpgt.configuration.network import Network
     from cpgt.coordinator.server import ListenAddress
+    from cpgt.results.evaluations import HeldOut
     from cpgt.runs.experiment import Experiment
+    from cpgt.tables.schema import Schema
     from cpgt.wire.keys import KeyRing
 
 LAUNCH_SECONDS = 60.0  # for agents on this machine to join
@@ -27,6 +30,9 @@ LAUNCH_SECONDS = 60.0  # for agents on this machine to join
 
 @click.command()
 @click.argument("network")
+@click.option("--data", metavar="PATTERN",
+              help="The agents' files, {id} for the number, instead of the network's.")  # fmt: skip
+@click.option("--test", metavar="TABLE", help="Evaluate the model on these records at the end.")
 @options.rounds
 @options.out
 @options.change
@@ -35,10 +41,11 @@ LAUNCH_SECONDS = 60.0  # for agents on this machine to join
 @options.quiet
 @click.option("--compare/--no-compare", default=True, help="Also measure an uncompressed network.")
 def run(
-    network: str, rounds: int | None, out: Path | None, overrides: tuple[str, ...],
-    seed: int | None, observe: bool, quiet: bool, compare: bool,
+    network: str, data: str | None, test: str | None, rounds: int | None, out: Path | None,
+    overrides: tuple[str, ...], seed: int | None, observe: bool, quiet: bool, compare: bool,
 ) -> None:  # fmt: skip
-    """Run NETWORK on this machine, every agent a process. NETWORK is a file or a shipped name."""
+    """Run NETWORK on this machine, every agent a process. NETWORK is a file, a folder with a
+    network.toml, or a shipped name."""
     from cpgt.runs.experiment import Experiment
     from cpgt.runs.handover import start_coordinator
 
@@ -49,8 +56,9 @@ def run(
     with start_coordinator(experiment.flags(quiet=quiet)) as process:
         from cpgt.runs.launch import hand_over
 
-        model = options.load(network, overrides, rounds)
+        model = options.load_with_data(network, overrides, rounds, data)
         search = options.own_code(network, model)
+        held_out = _read_held_out(model, test) if test else None
         folder = options.new_folder(out, model.name)
         code = hand_over(process, model, folder, experiment, search)
     # not before: the agents would start later
@@ -59,7 +67,18 @@ def run(
     from cpgt.runs.completion import complete_run
 
     console = Console(quiet=quiet)
-    sys.exit(complete_run(model, folder, experiment, console, code, twin=compare))
+    sys.exit(
+        complete_run(model, folder, experiment, console, code, twin=compare, held_out=held_out)
+    )
+
+
+def _read_held_out(model: Network, test: str) -> HeldOut:
+    from cpgt.results.evaluations import read_held_out
+
+    held_out = read_held_out(model, test)
+    for note in held_out.encoded.notes:
+        click.echo(f"--test: {note}", err=True)
+    return held_out
 
 
 @click.command()
@@ -132,7 +151,9 @@ def _coordinate_task(address: ListenAddress, experiment: Experiment, console: Co
 @click.argument("number", type=click.IntRange(min=0))
 @click.option("--coordinator", required=True, metavar="tcp://HOST:PORT",
               help="Address of the coordinator.")  # fmt: skip
-@click.option("--data", type=click.Path(path_type=Path), help="This agent's private .npz file.")
+@click.option("--data", type=click.Path(path_type=Path),
+              help="This agent's private file: .npz, or a table.")  # fmt: skip
+@options.schema
 @click.option("--ledger", type=click.Path(path_type=Path),
               help="The data set's privacy ledger. [DATA.ledger, if there is one]")  # fmt: skip
 @click.option("--network", metavar="NETWORK",
@@ -167,10 +188,10 @@ def _coordinate_task(address: ListenAddress, experiment: Experiment, console: Co
 @options.seed
 @options.observe
 def agent(
-    number: int, coordinator: str, data: Path | None, ledger: Path | None, network: str | None,
-    key: Path | None, plain: bool, bind: str | None, advertise: str | None, objective: str | None,
-    code_folder: Path, patience: float, out: Path | None, seed: int | None, observe: bool,
-    **claims: Any,
+    number: int, coordinator: str, data: Path | None, schema: Path | None, ledger: Path | None,
+    network: str | None, key: Path | None, plain: bool, bind: str | None, advertise: str | None,
+    objective: str | None, code_folder: Path, patience: float, out: Path | None,
+    seed: int | None, observe: bool, **claims: Any,
 ) -> None:  # fmt: skip
     """Run agent NUMBER of a network: it holds the private data and exchanges messages with the
     coordinator and its neighbours."""
@@ -184,7 +205,7 @@ def agent(
     def notify(text: str) -> None:
         click.echo(f"agent {number}: {text}", err=True)
 
-    agreement, ring, own = _read_own_copy(network, number, key, Claims(**claims))
+    agreement, ring, own, table = _read_own_copy(network, number, key, schema, Claims(**claims))
     folder = out or _own_folder(number)
     if seed is not None:
         notify("NOT PRIVATE: a seed was given; anyone who knows it can take the noise off")
@@ -203,6 +224,7 @@ def agent(
         connect=ConnectSettings(coordinator, bind, advertise, ring, plain, patience),
         randomness=Randomness(secret),
         data=data,
+        schema=table,
         ledger=ledger,
         agreement=agreement,
         trusted_code=objective,
@@ -223,23 +245,35 @@ def _ledger_beside(data: Path | None) -> Path | None:
 
 
 def _read_own_copy(
-    network: str | None, number: int, key: Path | None, claims: Claims
-) -> tuple[Agreement | None, KeyRing | None, Claims]:
+    network: str | None, number: int, key: Path | None, schema: Path | None, claims: Claims
+) -> tuple[Agreement | None, KeyRing | None, Claims, Schema | None]:
     """What the owner's copy of the network file, if there is one, prescribes for this agent."""
     if network is None and key:
         raise click.UsageError("--key needs --network, which lists the public keys")
     if network is None and claims.epsilon is not None:
         reason = "the coordinator must not choose what the budget is spent on"
         raise click.UsageError(f"--epsilon needs --network: {reason}")
+    table = _read_schema(schema)
     if network is None:
-        return None, None, claims
+        return None, None, claims, table
     # Loads pydantic and the whole schema, which an agent needs for this alone.
     from cpgt.deployment.agreements import agreement_of, owners_claims
     from cpgt.deployment.keyring import ring_of
 
     model = options.load(network)
+    if table and table != model.table_schema:
+        raise click.UsageError(f"{schema} is not the schema in {network}; leave --schema out")
     ring = ring_of(model, number, key) if key else None
-    return agreement_of(model, number), ring, owners_claims(model, number, claims)
+    claims = owners_claims(model, number, claims)
+    return agreement_of(model, number), ring, claims, model.table_schema
+
+
+def _read_schema(path: Path | None) -> Schema | None:
+    if path is None:
+        return None
+    from cpgt.tables.schema import load_schema
+
+    return load_schema(path)
 
 
 @click.command()

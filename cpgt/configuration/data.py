@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 
 from cpgt.agent.objectives import Data, Objective
-from cpgt.agent.objectives.loading import load_data
 from cpgt.agent.objectives.registry import build_objective, build_record_objective
 from cpgt.agent.privacy.budget import Claims
 from cpgt.agent.privacy.mechanisms import protects_records
+from cpgt.agent.private_data import read_data, usable_data
 from cpgt.configuration.network import Network
 from cpgt.configuration.synthetic import GENERATORS, draw_for
 from cpgt.wire.arrays import Floats
@@ -58,4 +58,6 @@ def find_data(
     """The agent's data: from `files`, or synthetic, or from the file that the network names."""
     if network.synthetic and agent not in files:
         return make_data(network, agent)
-    return load_data(files.get(agent) or network.data_file(agent), finite=finite)
+    path = files.get(agent) or network.data_file(agent)
+    data = read_data(path, network.table_schema)
+    return usable_data(path, data) if finite else data

@@ -15,6 +15,7 @@ from pydantic_core import ErrorDetails
 from cpgt.configuration.kinds import TAG, Kinds
 from cpgt.configuration.schema import (
     PUBLIC_FAMILIES,
+    WHOLE_LINES,
     PublicNetwork,
     drop_keys_of_other_mechanisms,
 )
@@ -23,6 +24,7 @@ from cpgt.process.exit_codes import BAD_INPUT
 if TYPE_CHECKING:
     from cpgt.configuration.network import Network
 
+IN_FOLDER = "network.toml"  # the network file of a folder that is given in its place
 ALIASES = {"paper": "paper-c2-1"}
 CHOICE = re.compile(r"\.(kind|mechanism)\s*=")  # an override that decides which others fit
 AnyNetwork = TypeVar("AnyNetwork", bound=PublicNetwork)
@@ -40,7 +42,8 @@ def shipped_networks() -> list[str]:
 
 
 def load_network(source: str, overrides: Sequence[str] = ()) -> Network:
-    """A network from a file, or a shipped one by its name, with `key.path=value` overrides."""
+    """A network from a file, from a folder with a network.toml, or shipped by its name, with
+    `key.path=value` overrides."""
     return parse_network(_read_tables(source, overrides), source)
 
 
@@ -59,7 +62,8 @@ def _parse(model: type[AnyNetwork], tables: Mapping[str, Any], source: str) -> A
     try:
         return model.model_validate(tables)
     except ValidationError as error:
-        lines = (_line(problem) for problem in error.errors(include_url=False))
+        found = (_line(problem) for problem in error.errors(include_url=False))
+        lines = (line for problem in found for line in problem.splitlines())
         raise NetworkError("\n".join(f"{source}: {line}" for line in lines)) from None
 
 
@@ -70,20 +74,23 @@ def _read_tables(source: str, overrides: Sequence[str]) -> dict[str, Any]:
     except tomllib.TOMLDecodeError as error:
         raise NetworkError(f"{source}: not TOML: {error}") from None
     apply_overrides(tables, overrides)
-    if isinstance(tables.get("data"), str):
-        tables["data"] = str(folder / tables["data"])
+    for key in ("data", "table"):
+        if isinstance(tables.get(key), str):
+            tables[key] = str(folder / tables[key])
     return tables
 
 
 def _read(source: str) -> tuple[str, Path]:
     """The text of the file, and the folder from which its paths count."""
     path = Path(source)
+    if path.is_dir():
+        path /= IN_FOLDER
     try:
-        if path.suffix == ".toml" or path.exists():
+        if path.exists() or (path.suffix == ".toml" and source not in shipped_networks()):
             return path.read_text(encoding="utf-8"), path.absolute().parent
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or error
-        raise NetworkError(f"{source}: cannot be read: {reason}") from None
+        raise NetworkError(f"{path}: cannot be read: {reason}") from None
     if source not in shipped_networks():
         shipped = ", ".join(shipped_networks())
         raise NetworkError(f"{source}: neither a file nor a network shipped here ({shipped})")
@@ -142,6 +149,8 @@ def _toml_value(text: str) -> Any:
 
 def _line(problem: ErrorDetails) -> str:
     """One mistake: the path of its key, and what is wrong."""
+    if problem["type"] == WHOLE_LINES:
+        return problem["msg"]
     steps = [str(step) for step in problem["loc"]]
     path = ".".join(step for step in steps if not step.startswith(TAG))
     kind = next((step.removeprefix(TAG) for step in steps if step.startswith(TAG)), None)

@@ -18,6 +18,7 @@ from cpgt.configuration.schema import (
     SyntheticSection,
 )
 from cpgt.configuration.synthetic import FITTING, GENERATORS
+from cpgt.tables.schema import Schema
 
 ALGORITHM = Kinds(
     AlgorithmSection,
@@ -37,6 +38,14 @@ FAMILIES: dict[str, Kinds[Any]] = {
 }
 
 
+# the objectives that can be fitted to a table, by its task
+TASKS: dict[str, tuple[str, ...]] = {
+    "classification": ("logistic", "softmax"),
+    "regression": ("ridge", "huber", "least-squares"),
+    "counts": ("poisson",),
+}
+
+
 class Network(PublicNetwork):
     """The network file with the kinds and options that only agents know."""
 
@@ -50,10 +59,25 @@ class Network(PublicNetwork):
     @model_validator(mode="after")
     def _agents_can_run_it(self) -> Network:
         algorithm = self.algorithm_of(1)
+        if self.table_schema and not is_code(self.objective.kind):
+            self._check_table(self.table_schema)
         if self.synthetic:
             self._check_synthetic(self.synthetic)
             algorithm.check(self.synthetic.dimension * self.objective.options.get("classes", 1))
         return self
+
+    def _check_table(self, schema: Schema) -> None:
+        kind, options = self.objective.kind, self.objective.options
+        if kind not in TASKS[schema.task]:
+            choices = " or ".join(TASKS[schema.task])
+            target = f"the table's target {schema.target.column!r} is for {schema.task}"
+            raise ValueError(f"objective.kind: {target}; choose {choices}, not {kind!r}")
+        if schema.task == "classification" and options.get("classes", 2) != schema.classes:
+            classes = f"{schema.target.column!r} has {schema.classes} classes"
+            advice = "objective.classes: must be equal" if "classes" in options else "use softmax"
+            raise ValueError(f"{advice}; the table's target {classes}")
+        if options.get("intercept") and not schema.intercept:
+            raise ValueError("objective.intercept: the table has none; set table.intercept = true")
 
     def _check_synthetic(self, synthetic: SyntheticSection) -> None:
         fitting = FITTING.get(self.objective.kind, tuple(GENERATORS))

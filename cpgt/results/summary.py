@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import numpy as np
 from msgspec import UNSET, Struct, UnsetType
 
 from cpgt.configuration.schema import PublicNetwork
 from cpgt.coordinator.errors import RunError
 from cpgt.coordinator.session import Session
 from cpgt.coordinator.traffic_log import TrafficLog
+from cpgt.models.evaluate import Evaluation
 from cpgt.process.exit_codes import BAD_INPUT, INTERRUPTED
 from cpgt.results.traffic import Means, Traffic, summarise_traffic
 
@@ -79,6 +79,7 @@ class Summary(Struct, frozen=True):
     residual: Residual
     bytes: Traffic
     uncompressed: Comparison | UnsetType = UNSET
+    test: Evaluation | UnsetType = UNSET  # of the model, on the user's test records
 
 
 def summarise(
@@ -115,13 +116,10 @@ def summarise(
 
 
 def _public_residual(session: Session) -> Residual:
-    change = session.grants.change
-    references = [m.finished.reference for _, m in sorted(session.members.items()) if m.finished]
-    if not references or not all(references):
+    change, result = session.grants.change, session.members.public_result
+    if result is None:
         return Residual(change)
-    stacked = np.array([np.frombuffer(reference, "<f8") for reference in references])
-    mean = stacked.mean(axis=0)
-    return Residual(change, float(np.linalg.norm(stacked - mean)), mean.tolist())
+    return Residual(change, result.disagreement, result.mean.tolist())
 
 
 def compare(compressed: Summary, uncompressed: Summary) -> Comparison:

@@ -18,7 +18,10 @@ from cpgt.configuration.data import build_objectives
 from cpgt.configuration.network import ALGORITHM, COMPRESSOR, OBJECTIVE, Network
 from cpgt.configuration.schema import NoiseSection, PrivacySection, StopSection
 from cpgt.coordinator.errors import RunError
-from cpgt.results.printing import print_summary
+from cpgt.models.evaluate import evaluate_model
+from cpgt.models.model_file import load_model
+from cpgt.results.evaluations import HeldOut, print_evaluation
+from cpgt.results.printing import print_model, print_summary
 from cpgt.results.summary import Distances, Summary, compare, read_summary, write_summary
 from cpgt.runs.experiment import Experiment
 from cpgt.runs.folder import agent_folder
@@ -28,11 +31,19 @@ TWIN_ROUNDS = 500  # enough to measure what an uncompressed round costs
 
 
 def complete_run(
-    network: Network, out: Path, experiment: Experiment, console: Console, code: int, *, twin: bool
+    network: Network,
+    out: Path,
+    experiment: Experiment,
+    console: Console,
+    code: int,
+    *,
+    twin: bool,
+    held_out: HeldOut | None = None,
 ) -> int:
     """Complete and print the summary, once the coordinator has ended with `code`. The exit code.
 
-    With `twin`, an uncompressed network is measured, too, if this one compresses."""
+    With `twin`, an uncompressed network is measured, too, if this one compresses. The model is
+    evaluated on `held_out` records."""
     summary = complete_summary(network, out, experiment)
     if code < 0:
         killer = signal.Signals(-code).name
@@ -46,8 +57,14 @@ def complete_run(
         measured = _measure_twin(network, summary.dimension, out / "uncompressed")
         if measured:
             summary = replace(summary, uncompressed=compare(summary, measured))
+    if code == 0 and held_out:
+        figures = evaluate_model(load_model(out), held_out.encoded)
+        summary = replace(summary, test=figures)
     write_summary(summary, out)
     print_summary(summary, out, console)
+    print_model(out, console)
+    if held_out and summary.test:
+        print_evaluation(summary.test, held_out.source, console)
     return code
 
 
@@ -89,6 +106,7 @@ def _measure_twin(network: Network, dimension: int | None, out: Path) -> Summary
             "compressor": COMPRESSOR.section("identity"),
             "objective": OBJECTIVE.section("idle", dimension=dimension),
             "data": None,
+            "table": None,
             "synthetic": None,
             "privacy": PrivacySection(),
             "stop": StopSection(),

@@ -59,7 +59,8 @@ def coordinate_here(
         finally:
             withdraw_endpoint(out)
     # not before: the agents would start later
-    from cpgt.results.printing import print_summary
+    from cpgt.results.printing import print_model, print_summary
+    from cpgt.results.public_model import leave_public_model
     from cpgt.results.summary import summarise, write_summary
 
     reported = {agent: member.not_private for agent, member in session.members.items()}
@@ -68,8 +69,10 @@ def coordinate_here(
     write_summary(summary, out)
     if session.failure:
         raise RunError(session.failure.reason, session.failure.exit_code)
-    if commands is None:
-        print_summary(summary, out, Console(quiet=console.quiet))
+    own = Console(quiet=console.quiet or commands is not None)  # else `cpgt run` prints
+    print_summary(summary, out, own)
+    leave_public_model(network, summary, out)
+    print_model(out, own)
 
 
 def _settings(network: PublicNetwork, wait: float, *, supervised: bool) -> SessionSettings:

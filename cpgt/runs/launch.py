@@ -20,6 +20,7 @@ from cpgt.process.signals import handle_signals
 from cpgt.runs.experiment import Experiment
 from cpgt.runs.folder import ENDPOINT, agent_folder
 from cpgt.runs.handover import CPGT, Task, start_coordinator
+from cpgt.tables.schema import schema_toml
 
 THREAD_LIMITS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 
@@ -29,19 +30,31 @@ def agent_commands(
 ) -> Mapping[int, Sequence[str]]:
     """The command of each agent, with ENDPOINT where the coordinator's address belongs.
 
-    Writes synthetic data, one file for each agent. `search` is the folder of the user's code.
+    Writes synthetic data, one file for each agent, and the schema of tables.
+    `search` is the folder of the user's code.
     """
     files = write_data(network, out / "agents") if network.synthetic else {}
     own_code = is_code(network.objective.kind)
+    table = _write_schema(network, out)
     code = ["--objective", network.objective.kind, "--code-folder", str(search)] * own_code
     commands = {}
     for agent in network.agents:
         command = [*CPGT, "agent", str(agent), "--coordinator", ENDPOINT]
         data = files.get(agent) or network.data_file(agent)
         command += ["--data", str(data)] if data else []
+        command += table
         command += [*code, "--out", str(agent_folder(out, agent)), *experiment.flags()]
         commands[agent] = command + _known_smoothness(network, agent)
     return commands
+
+
+def _write_schema(network: Network, out: Path) -> list[str]:
+    """The option of agents for the schema of their tables, which is written to `out`."""
+    if network.table_schema is None:
+        return []
+    file = out / "schema.toml"
+    file.write_text(schema_toml(network.table_schema), encoding="utf-8")
+    return ["--schema", str(file)]
 
 
 def _known_smoothness(network: Network, agent: int) -> list[str]:

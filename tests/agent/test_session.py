@@ -181,9 +181,9 @@ def test_a_run_from_plan_to_stop() -> None:
     (report,) = sent(run.receive(Tally()))
     assert isinstance(report, Report)
     assert report.payload_bytes == []
-    assert run.receive(Stop("")) == []
+    assert run.receive(Stop("", 0.25)) == []
     assert run.phase() is Phase.GONE
-    assert run.session.stop_reason == ""
+    assert (run.session.stop_reason, run.session.disagreement) == ("", 0.25)
 
 
 def test_a_used_up_grant_is_waited_for_and_a_longer_one_is_played() -> None:
