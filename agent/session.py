@@ -1,9 +1,8 @@
 """The rules of an agent in one run, without sockets, clocks and files.
 
 The caller reports each event with its time and executes the returned instructions in order. When
-the rules end the run, they raise an AgentError instead. Frames between neighbours do not pass
-through here: the caller plays rounds with `participant`, between `begin_round` and
-`rounds_played`.
+the rules end the run, they raise an AgentError instead. Frames of neighbours do not pass through
+here: agent/machine.py plays the rounds, between `begin_round` and `rounds_played`.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from cpgt.agent.agreement import require_same_table
 from cpgt.agent.errors import AgentError, InputError, PeerError
 from cpgt.agent.lifecycle import Action, Phase, Trigger, step, trigger_of
 from cpgt.agent.objectives.registry import is_code
-from cpgt.agent.participant import Participant
+from cpgt.agent.participant import Player
 from cpgt.agent.privacy.account import Epsilon
 from cpgt.agent.privacy.mechanisms import PrivacyAccount
 from cpgt.agent.settings import AgentSettings
@@ -45,6 +44,12 @@ class Send(NamedTuple):
     message: Control
 
 
+class Publish(NamedTuple):
+    """Send a frame to all neighbours."""
+
+    frame: bytes
+
+
 class Log(NamedTuple):
     """Show a line to the owner."""
 
@@ -58,7 +63,11 @@ class RecordSpent(NamedTuple):
     epsilons: list[Epsilon]
 
 
-Instruction: TypeAlias = Prepare | Send | Log | RecordSpent
+class Attend(NamedTuple):
+    """Look for messages of the coordinator and new subscribers, before any further frame."""
+
+
+Instruction: TypeAlias = Publish | Prepare | Send | Log | RecordSpent | Attend
 
 
 class Session:
@@ -66,7 +75,7 @@ class Session:
         self.phase = Phase.JOINING
         self.plan: Plan | None = None
         self.grant = Grant(1, False)
-        self.participant: Participant | None = None
+        self.participant: Player | None = None
         self.spending: PrivacyAccount | None = None
         self.stop_reason = ""
         self.disagreement: float | None = None  # of all agents, as the coordinator reports it
@@ -89,7 +98,7 @@ class Session:
         return sorted(set(self.plan.endpoints if self.plan else ()) - self._subscribers)
 
     def prepared(
-        self, participant: Participant, spending: PrivacyAccount | None, kernel_counts: KernelCounts
+        self, participant: Player, spending: PrivacyAccount | None, kernel_counts: KernelCounts
     ) -> None:
         self.participant, self.spending = participant, spending
         self._kernel_counts = kernel_counts
@@ -126,9 +135,8 @@ class Session:
         self._subscribers.update(agents)
         if not again or not self.participant or self._all_delivered:
             return []
-        self.participant.send_again()
         text = f"{name_agents(sorted(again))} reconnected; sending the last rounds again"
-        return self._log_change(text)
+        return [*map(Publish, self.participant.send_again()), *self._log_change(text)]
 
     def tick(self, now: float) -> list[Instruction]:
         """Time has passed: send what is due, check deadlines. Call it several times a second."""

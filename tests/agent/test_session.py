@@ -30,7 +30,16 @@ from cpgt.agent.participant import Participant
 from cpgt.agent.privacy.budget import Claims, Spending, open_account
 from cpgt.agent.privacy.noise import LaplaceNoise
 from cpgt.agent.privacy.randomness import Randomness, seeded_secret
-from cpgt.agent.session import Instruction, Log, Prepare, RecordSpent, Send, Session, failure
+from cpgt.agent.session import (
+    Instruction,
+    Log,
+    Prepare,
+    Publish,
+    RecordSpent,
+    Send,
+    Session,
+    failure,
+)
 from cpgt.agent.settings import AgentSettings, ConnectSettings
 from cpgt.process.timing import NEIGHBOUR_GRACE_SECONDS, NOTICE_SECONDS, REPEAT_SECONDS
 from cpgt.wire.kernel import Counts
@@ -575,9 +584,9 @@ def test_a_text_of_the_coordinator_is_shown_when_it_changes() -> None:
 def test_a_neighbour_that_reconnects_gets_the_last_rounds_again() -> None:
     run = Run()
     run.start()
-    run.send()
+    frame = run.participant.send()
     text = "agent 2 reconnected; sending the last rounds again"
-    assert run.session.subscribed([2]) == [Log(text)]
+    assert run.session.subscribed([2]) == [Publish(frame), Log(text)]
     assert run.participant.meter.resent == run.participant.meter.message
     run.complete()
 
