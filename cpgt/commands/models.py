@@ -20,13 +20,15 @@ def evaluate(model: Path, data: str, as_json: bool) -> None:
     from msgspec import to_builtins
     from rich.console import Console
 
-    from cpgt.results.evaluations import evaluate_table, print_evaluation
+    from cpgt.results.evaluations import evaluate_table, print_calibration, print_evaluation
 
     evaluation, notes = evaluate_table(model, data)
     if as_json:
         click.echo(json.dumps(to_builtins(evaluation), indent=2))
     else:
-        print_evaluation(evaluation, data, Console())
+        console = Console()
+        print_evaluation(evaluation, data, console)
+        print_calibration(evaluation, console)
     for note in notes:
         click.echo(note, err=True)
 

@@ -33,6 +33,8 @@ LAUNCH_SECONDS = 60.0  # for agents on this machine to join
 @click.option("--data", metavar="PATTERN",
               help="The agents' files, {id} for the number, instead of the network's.")  # fmt: skip
 @click.option("--test", metavar="TABLE", help="Evaluate the model on these records at the end.")
+@click.option("--baselines", is_flag=True,
+              help="Also fit each party alone, and all records pooled. NOT PRIVATE.")  # fmt: skip
 @options.rounds
 @options.out
 @options.change
@@ -41,14 +43,17 @@ LAUNCH_SECONDS = 60.0  # for agents on this machine to join
 @options.quiet
 @click.option("--compare/--no-compare", default=True, help="Also measure an uncompressed network.")
 def run(
-    network: str, data: str | None, test: str | None, rounds: int | None, out: Path | None,
-    overrides: tuple[str, ...], seed: int | None, observe: bool, quiet: bool, compare: bool,
+    network: str, data: str | None, test: str | None, baselines: bool, rounds: int | None,
+    out: Path | None, overrides: tuple[str, ...], seed: int | None, observe: bool, quiet: bool,
+    compare: bool,
 ) -> None:  # fmt: skip
     """Run NETWORK on this machine, every agent a process. NETWORK is a file, a folder with a
     network.toml, or a shipped name."""
     from cpgt.runs.experiment import Experiment
     from cpgt.runs.handover import start_coordinator
 
+    if baselines and not test:
+        raise click.UsageError("--baselines are compared on test records: give --test, too")
     if observe:
         options.require("scipy")  # before the run: distances are computed when it has ended
     experiment = Experiment(seed, observe)
@@ -67,9 +72,12 @@ def run(
     from cpgt.runs.completion import complete_run
 
     console = Console(quiet=quiet)
-    sys.exit(
-        complete_run(model, folder, experiment, console, code, twin=compare, held_out=held_out)
-    )
+    code = complete_run(model, folder, experiment, console, code, twin=compare, held_out=held_out)
+    if baselines and held_out and code == 0:
+        from cpgt.studies.baselines import add_baselines
+
+        add_baselines(model, folder, held_out.encoded, console, seed)
+    sys.exit(code)
 
 
 def _read_held_out(model: Network, test: str) -> HeldOut:

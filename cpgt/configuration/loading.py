@@ -37,8 +37,14 @@ class NetworkError(ValueError):
 
 
 def shipped_networks() -> list[str]:
-    files = (Path(file.name) for file in resources.files("cpgt").joinpath("networks").iterdir())
-    return sorted([*ALIASES, *(file.stem for file in files if file.suffix == ".toml")])
+    return sorted([*ALIASES, *_shipped_files()])
+
+
+def _shipped_files() -> dict[str, Path]:
+    """By name. One with tables is a folder."""
+    folder = Path(str(resources.files("cpgt"))) / "networks"
+    files = {path.stem: path for path in folder.glob("*.toml")}
+    return files | {path.parent.name: path for path in folder.glob(f"*/{IN_FOLDER}")}
 
 
 def load_network(source: str, overrides: Sequence[str] = ()) -> Network:
@@ -94,8 +100,8 @@ def _read(source: str) -> tuple[str, Path]:
     if source not in shipped_networks():
         shipped = ", ".join(shipped_networks())
         raise NetworkError(f"{source}: neither a file nor a network shipped here ({shipped})")
-    file = resources.files("cpgt").joinpath("networks", f"{ALIASES.get(source, source)}.toml")
-    return file.read_text(encoding="utf-8"), Path.cwd()
+    file = _shipped_files()[ALIASES.get(source, source)]
+    return file.read_text(encoding="utf-8"), file.parent
 
 
 def apply_overrides(tables: dict[str, Any], overrides: Sequence[str]) -> None:

@@ -58,6 +58,11 @@ def print_evaluation(evaluation: Evaluation, source: str, console: Console) -> N
     left_out = f", {evaluation.left_out:,} left out" if evaluation.left_out else ""
     title = f"{source}: {evaluation.records:,} records{left_out}"
     console.print(make_table(("figure", "value", "meaning"), rows, title=title))
+    console.print(evaluation.note, highlight=False)
+
+
+def print_calibration(evaluation: Evaluation, console: Console) -> None:
+    """How often a class is observed, by its predicted probability. Only classification has it."""
     if evaluation.calibration:
         headings = ("predicted probability", "records", "mean", "observed")
         bins = [
@@ -70,4 +75,3 @@ def print_evaluation(evaluation: Evaluation, source: str, console: Console) -> N
             for each in evaluation.calibration
         ]
         console.print(make_table(headings, bins))
-    console.print(evaluation.note, highlight=False)

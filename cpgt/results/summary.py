@@ -80,6 +80,7 @@ class Summary(Struct, frozen=True):
     bytes: Traffic
     uncompressed: Comparison | UnsetType = UNSET
     test: Evaluation | UnsetType = UNSET  # of the model, on the user's test records
+    baselines: dict[str, list[Evaluation]] | UnsetType = UNSET  # of other ways to use the records
 
 
 def summarise(
