@@ -32,13 +32,8 @@ from bench.hospitals import NAMED, SETS
 from cpgt.agent.objectives.registry import build_objective
 from cpgt.agent.privacy.oracle import GradientTerms
 from cpgt.results.optimum import solve
-from cpgt.theory.planning.settings import (
-    REACH,
-    PublicFacts,
-    Settings,
-    apply_settings,
-    choose_settings,
-)
+from cpgt.theory.planning.facts import PublicFacts
+from cpgt.theory.planning.settings import REACH, Settings, apply_settings, choose_settings
 from cpgt.theory.planning.synthetic_rehearsal import (
     NoisyGradients,
     last_x,

@@ -54,11 +54,12 @@ def _check_delta(network: Network, delta: float | None) -> None:
 @_delta
 @click.option("--records", metavar="N,N,...",
               help="Number of records of each agent, or one number for all.")  # fmt: skip
-@click.option("--features", type=click.IntRange(min=1), help="Number of features of a record.")
+@click.option("--features", type=click.IntRange(min=1),
+              help="Number of features of a record. [the schema's]")  # fmt: skip
 @click.option("--feature-bound", type=options.POSITIVE,
-              help="Largest norm of a record's features. [1]")  # fmt: skip
+              help="Largest norm of a record's features. [the schema's, or 1]")  # fmt: skip
 @click.option("--target-bound", type=options.POSITIVE,
-              help="Largest absolute value of a regression's target.")  # fmt: skip
+              help="Largest absolute value of a regression's target. [the schema's]")  # fmt: skip
 @_sensitivity
 @_adjacency
 @_smoothness
@@ -74,15 +75,17 @@ def plan(
 ) -> None:  # fmt: skip
     """Choose the settings of NETWORK, and predict what they give.
 
-    With --delta, or for mechanism gradient: from public facts and synthetic records; no data is
-    read. For mechanism state: noise, convergence and accuracy, from the data or similar data.
-    Nothing is sent. With --out, writes plan.json."""
+    With a schema (key `table`), with --delta, or for mechanism gradient: from public facts and
+    synthetic records; no data is read. For mechanism state: noise, convergence and accuracy, from
+    the data or similar data. Nothing is sent. With --out, writes plan.json."""
     if write and not write.absolute().parent.is_dir():
         raise click.ClickException(f"{write}: there is no such folder")
     if write:
         options.check_new([write], "--write")
     model = options.load(network, overrides, rounds)
-    if model.mechanism == "gradient" or (model.mechanism is None and delta is not None):
+    if model.table_schema and model.mechanism != "state":
+        planned = _plan_study(model, epsilon, delta, records, out)
+    elif model.mechanism == "gradient" or (model.mechanism is None and delta is not None):
         shape = features, feature_bound, target_bound
         planned = _plan_gradient(model, epsilon, delta, records, *shape, out)
     elif model.mechanism == "objective":
@@ -95,6 +98,36 @@ def plan(
         write.write_text(planned.to_toml(), encoding="utf-8")
 
 
+def _plan_study(
+    model: Network, epsilon: float | None, delta: float | None, records: str | None,
+    out: Path | None,
+) -> Network:  # fmt: skip
+    """All settings, and the mechanism, from the schema. Without epsilon: without noise."""
+    from rich.console import Console
+
+    from cpgt.results.formatting import write_json
+    from cpgt.theory.planning.facts import facts_of
+    from cpgt.theory.planning.gradient_report import show_settings
+    from cpgt.theory.planning.study import study_settings
+
+    epsilon, delta = epsilon or model.privacy.epsilon, delta or model.privacy.delta
+    if (epsilon is None) != (delta is None):
+        missing = "--epsilon" if epsilon is None else "--delta"
+        raise click.UsageError(f"{missing} is missing, and the network file does not give it")
+    facts = facts_of(
+        model, epsilon=epsilon, delta=delta, records=_counts(records, len(model.agents))
+    )
+    planned = study_settings(model, facts)
+    if planned.mechanism == "gradient":
+        return _plan_gradient(model, epsilon, delta, records, None, None, None, out)
+    folder = options.new_folder(out, model.name) if out else None
+    show_settings(planned, facts, Console())
+    if folder:
+        network = planned.model_dump(exclude_none=True, mode="json")
+        write_json(folder / "plan.json", {"network": network})
+    return planned
+
+
 def _plan_gradient(
     model: Network, epsilon: float | None, delta: float | None, records: str | None,
     features: int | None, feature_bound: float | None, target_bound: float | None,
@@ -103,8 +136,8 @@ def _plan_gradient(
     from rich.console import Console
 
     from cpgt.results.formatting import write_json
+    from cpgt.theory.planning.facts import facts_of
     from cpgt.theory.planning.gradient_report import plan_as_dict, show_gradient_plan
-    from cpgt.theory.planning.settings import facts_of
     from cpgt.theory.planning.synthetic_rehearsal import plan_gradient_mechanism
 
     epsilon, delta = epsilon or model.privacy.epsilon, delta or model.privacy.delta

@@ -21,6 +21,7 @@ from cpgt.coordinator.errors import RunError
 from cpgt.coordinator.session import Session
 from cpgt.coordinator.traffic_log import TrafficLog
 from cpgt.process.exit_codes import BAD_INPUT, INTERRUPTED
+from cpgt.results.convergence import unsettled
 from cpgt.results.traffic import Means, Traffic, summarise_traffic
 
 PACKAGES = ("cpgt", "numpy", "pyzmq", "msgpack", "cryptography")
@@ -79,6 +80,7 @@ class Summary(Struct, frozen=True):
     residual: Residual
     bytes: Traffic
     uncompressed: Comparison | UnsetType = UNSET
+    not_converged: str | UnsetType = UNSET  # how this shows, and what to change
 
 
 def summarise(
@@ -97,6 +99,7 @@ def summarise(
         for agent, member in sorted(session.members.items())
     }
     packages = {name: version(name) for name in PACKAGES}
+    residual = _public_residual(session)
     return Summary(
         status=status,
         error=failure.reason if failure else None,
@@ -109,8 +112,9 @@ def summarise(
         rounds=rounds,
         seconds=seconds,
         rounds_per_second=rounds / seconds if seconds > 0 else None,
-        residual=_public_residual(session),
+        residual=residual,
         bytes=summarise_traffic(traffic_log, completed=failure is None),
+        not_converged=_not_converged(network, rounds, residual),
     )
 
 
@@ -122,6 +126,13 @@ def _public_residual(session: Session) -> Residual:
     stacked = np.array([np.frombuffer(reference, "<f8") for reference in references])
     mean = stacked.mean(axis=0)
     return Residual(change, float(np.linalg.norm(stacked - mean)), mean.tolist())
+
+
+def _not_converged(network: PublicNetwork, rounds: int, residual: Residual) -> str | UnsetType:
+    if residual.disagreement is UNSET or residual.public_result is UNSET:
+        return UNSET
+    seen = residual.change, residual.disagreement, residual.public_result
+    return unsettled(network, rounds, *seen) or UNSET
 
 
 def compare(compressed: Summary, uncompressed: Summary) -> Comparison:

@@ -18,13 +18,8 @@ from cpgt.agent.privacy.oracle import GradientOracle, GradientTerms
 from cpgt.agent.privacy.randomness import Randomness, seeded_secret
 from cpgt.configuration.network import Network
 from cpgt.theory.planning import synthetic_rehearsal
-from cpgt.theory.planning.settings import (
-    PublicFacts,
-    apply_settings,
-    choose_settings,
-    facts_of,
-    gradient_noise,
-)
+from cpgt.theory.planning.facts import PublicFacts, facts_of
+from cpgt.theory.planning.settings import apply_settings, choose_settings, gradient_noise
 from cpgt.theory.planning.synthetic_rehearsal import (
     NoisyGradients,
     Rehearsal,

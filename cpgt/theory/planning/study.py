@@ -1,6 +1,7 @@
 """All settings of a study from public facts alone, with privacy or without any noise.
 
-`study_settings` is what `cpgt init` and the estimators call.
+`cpgt init` and the estimators call `study_objective`, make a network of it with any algorithm, and
+call `study_settings(network, facts_of(network, ...))`.
 
 Without noise, and with second moments that are released once, gradients cost nothing but time. With
 L and mu, the largest and smallest curvature of the average f of all agents:
@@ -23,12 +24,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
+from cpgt.agent.errors import InputError
 from cpgt.agent.privacy.moments import K, MomentTerms
-from cpgt.configuration.network import Network
+from cpgt.configuration.kinds import KindSection
+from cpgt.configuration.network import OBJECTIVE, TASKS, Network
 from cpgt.configuration.schema import NoiseSection, PrivacySection, StopSection
+from cpgt.tables.schema import Schema
+from cpgt.theory.planning.facts import PublicFacts
 from cpgt.theory.planning.settings import (
-    PublicFacts,
     apply_settings,
     bucket_for,
     choose_settings,
@@ -57,6 +62,31 @@ class QuietSettings:
     window: int
     stop_change: float
     bucket: int
+
+
+def study_objective(
+    schema: Schema, agents: int, records: int, l2: float, kind: str | None = None, **options: Any
+) -> KindSection:
+    """[objective] for this schema: the mean loss over the `records` of all agents together, and l2
+    for the whole. `kind` may be huber instead of ridge; `options` are its further ones."""
+    fitting = kinds_for(schema)
+    kind = kind or fitting[0]
+    if kind not in fitting:
+        choices = " or ".join(fitting)
+        raise InputError(f"objective {kind!r} does not fit a {schema.task} target; use {choices}")
+    common = {"l2": l2, "scale": agents / records, "intercept": schema.intercept}
+    if kind == "softmax":
+        common["classes"] = schema.classes
+    if kind == "poisson":
+        common["largest_rate"] = float(schema.target.counts or 1)
+    return OBJECTIVE.section(kind, **{**common, **options})
+
+
+def kinds_for(schema: Schema) -> tuple[str, ...]:
+    """The objectives for the target of the schema that have an l2, the usual one first."""
+    if schema.task == "classification" and schema.classes > 2:
+        return ("softmax",)
+    return tuple(kind for kind in TASKS[schema.task] if kind != "least-squares")
 
 
 def study_settings(network: Network, facts: PublicFacts) -> Network:

@@ -29,7 +29,8 @@ from cpgt.configuration.network import Network
 from cpgt.configuration.schema import PrivacySection
 from cpgt.configuration.synthetic import Arrays
 from cpgt.runs.batch import Batch
-from cpgt.theory.planning.settings import REACH, PublicFacts, apply_settings, choose_settings
+from cpgt.theory.planning.facts import PublicFacts
+from cpgt.theory.planning.settings import REACH, apply_settings, choose_settings
 from cpgt.wire.arrays import Floats
 
 LARGEST_TABLE = 1_000_000  # numbers in a synthetic table
