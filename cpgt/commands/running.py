@@ -290,17 +290,23 @@ def _read_schema(path: Path | None) -> Schema | None:
               help="Folder for the files.")  # fmt: skip
 @options.change
 def data(network: str, out: Path, overrides: tuple[str, ...]) -> None:
-    """Make the synthetic data of NETWORK, one file for each agent: OUT/1/data.npz, ..."""
-    from cpgt.configuration.data import write_data
+    """The data of NETWORK, one file for each agent: OUT/1/data.npz, or a copy of its table.
+
+    Synthetic data is made. Of a shipped network with tables, other tables are copied, too."""
+    from cpgt.configuration.data import copy_data, other_tables, write_data
     from cpgt.configuration.loading import NetworkError
 
     model = options.load(network, overrides)
-    if model.synthetic is None:
+    if model.synthetic is None and model.data is None:
         reason = "this network's agents bring their own data"
         raise NetworkError(f"{network}: synthetic: is missing; {reason}")
-    options.check_new(out / str(number) / "data.npz" for number in model.agents)
-    for number, path in write_data(model, out).items():
+    options.check_new(out / str(number) for number in model.agents)
+    files = write_data(model, out) if model.synthetic else copy_data(model, out)
+    for number, path in files.items():
         click.echo(f"agent {number}: {path}")
+    for table in other_tables(model):
+        (out / table.name).write_bytes(table.read_bytes())
+        click.echo(f"{out / table.name}")
 
 
 def _own_folder(number: int) -> Path:

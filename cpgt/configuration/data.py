@@ -27,15 +27,38 @@ def make_data(network: Network, agent: int) -> dict[str, Floats]:
 
 
 def write_data(network: Network, folder: Path) -> dict[int, Path]:
-    """Write one file for each agent, readable by its owner only."""
+    """Write the synthetic data, one file for each agent, readable by its owner only."""
     paths = {}
     for agent in network.agents:
-        path = folder / str(agent) / "data.npz"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.touch(mode=0o600)
+        path = private_file(folder / str(agent) / "data.npz")
         np.savez(path, allow_pickle=False, **make_data(network, agent))
         paths[agent] = path
     return paths
+
+
+def copy_data(network: Network, folder: Path) -> dict[int, Path]:
+    """Copy the file of each agent that the network names, readable by its owner only."""
+    paths = {}
+    for agent in network.agents:
+        source = network.data_file(agent)
+        assert source
+        paths[agent] = private_file(folder / str(agent) / f"data{source.suffix}")
+        paths[agent].write_bytes(source.read_bytes())
+    return paths
+
+
+def other_tables(network: Network) -> list[Path]:
+    """Tables beside those of the agents, such as a public sample or test records."""
+    own = {network.data_file(agent) for agent in network.agents}
+    folders = {path.parent for path in own if path}
+    return sorted(path for folder in folders for path in folder.glob("*.csv") if path not in own)
+
+
+def private_file(path: Path) -> Path:
+    """An empty file that its owner alone can read."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.touch(mode=0o600)
+    return path
 
 
 def build_objectives(network: Network, files: dict[int, Path]) -> list[Objective]:

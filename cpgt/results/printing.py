@@ -29,6 +29,8 @@ def print_summary(summary: Summary, out: Path, console: Console) -> None:
         console.print(_bytes_table(summary.bytes, summary.uncompressed))
         for line in kernel_lines(summary.bytes):
             console.print(line, highlight=False)
+    if summary.not_converged:
+        console.print(summary.not_converged, highlight=False, markup=False, soft_wrap=True)
     for line in _privacy_lines(summary.privacy):
         console.print(line, highlight=False, markup=False)
     for reason in summary.not_private:
