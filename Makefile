@@ -19,6 +19,7 @@ BIN := .venv/bin
 
 demo: .venv/running
 	$(BIN)/cpgt run paper --observe --seed 1
+	$(BIN)/cpgt run hospitals --test cpgt/networks/hospitals/held-out.csv --baselines
 
 # tests of parts run in parallel; networks of real processes need all cores
 test: .venv/ready

@@ -292,15 +292,18 @@ def _read_schema(path: Path | None) -> Schema | None:
 def data(network: str, out: Path, overrides: tuple[str, ...]) -> None:
     """The data of NETWORK, one file for each agent: OUT/1/data.npz, or a copy of its table.
 
-    Synthetic data is made. Of a shipped network with tables, other tables are copied, too."""
-    from cpgt.configuration.data import copy_data, other_tables, write_data
+    Synthetic data is made. Tables are copied, and so are other tables beside them."""
+    from cpgt.configuration.data import copy_data, data_name, other_tables, write_data
     from cpgt.configuration.loading import NetworkError
 
     model = options.load(network, overrides)
     if model.synthetic is None and model.data is None:
         reason = "this network's agents bring their own data"
         raise NetworkError(f"{network}: synthetic: is missing; {reason}")
-    options.check_new(out / str(number) for number in model.agents)
+    options.check_new(out / str(number) / data_name(model, number) for number in model.agents)
+    for path in filter(None, map(model.data_file, model.agents)):
+        if not path.exists():
+            raise NetworkError(f"{network}: data: there is no file {path}")
     files = write_data(model, out) if model.synthetic else copy_data(model, out)
     for number, path in files.items():
         click.echo(f"agent {number}: {path}")

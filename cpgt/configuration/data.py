@@ -30,7 +30,7 @@ def write_data(network: Network, folder: Path) -> dict[int, Path]:
     """Write the synthetic data, one file for each agent, readable by its owner only."""
     paths = {}
     for agent in network.agents:
-        path = private_file(folder / str(agent) / "data.npz")
+        path = private_file(folder / str(agent) / data_name(network, agent))
         np.savez(path, allow_pickle=False, **make_data(network, agent))
         paths[agent] = path
     return paths
@@ -42,9 +42,15 @@ def copy_data(network: Network, folder: Path) -> dict[int, Path]:
     for agent in network.agents:
         source = network.data_file(agent)
         assert source
-        paths[agent] = private_file(folder / str(agent) / f"data{source.suffix}")
+        paths[agent] = private_file(folder / str(agent) / data_name(network, agent))
         paths[agent].write_bytes(source.read_bytes())
     return paths
+
+
+def data_name(network: Network, agent: int) -> str:
+    """The name of an agent's file among those that are written or copied."""
+    source = network.data_file(agent)
+    return f"data{source.suffix if source else '.npz'}"
 
 
 def other_tables(network: Network) -> list[Path]:

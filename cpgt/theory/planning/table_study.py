@@ -8,7 +8,7 @@ from typing import Any
 from cpgt.configuration.loading import parse_network
 from cpgt.configuration.network import Network
 from cpgt.tables.schema import Schema, schema_as_dict
-from cpgt.theory.planning.settings import PublicFacts
+from cpgt.theory.planning.facts import PublicFacts
 from cpgt.theory.planning.study import study_settings
 
 
