@@ -48,7 +48,7 @@ STOP_ERROR, SHORTENED = 1e-7, 10.0  # mixing leaves messages that much shorter t
 WINDOW = 100
 WITH_INTERCEPT = 0.25  # of l2
 LARGEST_NOISE = 15.0  # of second moments, times d^2
-WORST_CONDITION = 1e4  # assumed where nothing is penalised
+WORST_CONDITION = 1e4  # the largest that is planned for, so that rounds stay in the thousands
 
 
 @dataclass(frozen=True)
