@@ -32,6 +32,7 @@ COMMANDS = {
     **dict.fromkeys(("plan", "audit"), "privacy"),
     **dict.fromkeys(("submit", "export"), "clusters"),
     **dict.fromkeys(("topology", "algorithms"), "catalogues"),
+    **dict.fromkeys(("check", "init"), "tables"),
     "keys": "keys",
     "ledger": "ledger",
 }
