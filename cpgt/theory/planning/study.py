@@ -32,7 +32,7 @@ from cpgt.configuration.kinds import KindSection
 from cpgt.configuration.network import OBJECTIVE, TASKS, Network
 from cpgt.configuration.schema import NoiseSection, PrivacySection, StopSection
 from cpgt.tables.schema import Schema
-from cpgt.theory.planning.facts import PublicFacts
+from cpgt.theory.planning.facts import AGREEMENT, PublicFacts
 from cpgt.theory.planning.settings import (
     apply_settings,
     bucket_for,
@@ -140,7 +140,7 @@ def choose_for_moments(facts: PublicFacts) -> QuietSettings:
 
 def _settings(facts: PublicFacts, largest: float, least: float) -> QuietSettings:
     rate = math.sqrt(least / largest)
-    every = rounds_of_mixing(facts.topology, GAMMA)
+    every = rounds_of_mixing(facts.topology, GAMMA, AGREEMENT)
     steps = math.ceil(SAFETY * -math.log(ACCURACY) / rate)
     return QuietSettings(
         alpha=1 / largest,
