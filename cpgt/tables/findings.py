@@ -13,8 +13,8 @@ from cpgt.wire.arrays import Floats
 
 EXAMPLES = 5
 LONGEST_TEXT = 40
-# Of the values of a column. A few outliers are what bounds are for; more may be another unit.
-MOST_BEYOND = 0.05
+# Of the values of a column. Outliers are what bounds are for; a large part may be another unit.
+MOST_BEYOND = 0.25
 
 
 @dataclass
