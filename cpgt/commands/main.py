@@ -33,6 +33,7 @@ COMMANDS = {
     **dict.fromkeys(("submit", "export"), "clusters"),
     **dict.fromkeys(("topology", "algorithms"), "catalogues"),
     **dict.fromkeys(("evaluate", "predict"), "models"),
+    **dict.fromkeys(("check", "init"), "tables"),
     "keys": "keys",
     "ledger": "ledger",
 }

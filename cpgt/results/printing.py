@@ -34,6 +34,8 @@ def print_summary(summary: Summary, out: Path, console: Console) -> None:
             console.print(line, highlight=False)
     if summary.uncompressed:
         console.print(_comparison_table(summary.bytes, summary.uncompressed))
+    if summary.not_converged:
+        console.print(summary.not_converged, highlight=False, markup=False, soft_wrap=True)
     for line in _privacy_lines(summary.privacy):
         console.print(line, highlight=False, markup=False)
     for reason in summary.not_private:

@@ -21,6 +21,7 @@ from cpgt.coordinator.session import Session
 from cpgt.coordinator.traffic_log import TrafficLog
 from cpgt.models.evaluate import Evaluation
 from cpgt.process.exit_codes import BAD_INPUT, INTERRUPTED
+from cpgt.results.convergence import unsettled
 from cpgt.results.traffic import Means, Traffic, summarise_traffic
 
 PACKAGES = ("cpgt", "numpy", "pyzmq", "msgpack", "cryptography")
@@ -80,6 +81,7 @@ class Summary(Struct, frozen=True):
     bytes: Traffic
     uncompressed: Comparison | UnsetType = UNSET
     test: Evaluation | UnsetType = UNSET  # of the model, on the user's test records
+    not_converged: str | UnsetType = UNSET  # how this shows, and what to change
 
 
 def summarise(
@@ -98,6 +100,7 @@ def summarise(
         for agent, member in sorted(session.members.items())
     }
     packages = {name: version(name) for name in PACKAGES}
+    residual = _public_residual(session)
     return Summary(
         status=status,
         error=failure.reason if failure else None,
@@ -110,8 +113,9 @@ def summarise(
         rounds=rounds,
         seconds=seconds,
         rounds_per_second=rounds / seconds if seconds > 0 else None,
-        residual=_public_residual(session),
+        residual=residual,
         bytes=summarise_traffic(traffic_log, completed=failure is None),
+        not_converged=_not_converged(network, rounds, residual),
     )
 
 
@@ -120,6 +124,13 @@ def _public_residual(session: Session) -> Residual:
     if result is None:
         return Residual(change)
     return Residual(change, result.disagreement, result.mean.tolist())
+
+
+def _not_converged(network: PublicNetwork, rounds: int, residual: Residual) -> str | UnsetType:
+    if residual.disagreement is UNSET or residual.public_result is UNSET:
+        return UNSET
+    seen = residual.change, residual.disagreement, residual.public_result
+    return unsettled(network, rounds, *seen) or UNSET
 
 
 def compare(compressed: Summary, uncompressed: Summary) -> Comparison:

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cpgt.tables.errors import TableError
-from cpgt.tables.reading import Table, open_table, require_columns
+from cpgt.tables.reading import Table, ignored_columns, open_table, require_columns
 from cpgt.tables.schema import Category, Number, Range, Schema, Target, Task, Weight
 from cpgt.tables.values import as_code, as_number
 from cpgt.wire.arrays import Floats
@@ -66,8 +66,7 @@ def encode_table(schema: Schema, source: str | Path | Table, *, target: bool = T
         encoder.add(batch)
     if not encoder.blocks:
         raise TableError(f"{table.source}: has no rows")
-    extra = [name for name in table.dtypes if name not in needed]
-    return encoder.finish(extra)
+    return encoder.finish(ignored_columns(table, needed))
 
 
 def _expressions(schema: Schema, table: Table, *, target: bool) -> list[pl.Expr]:
@@ -190,15 +189,13 @@ class _Encoder:
     def _count(self, column: str, what: str, rows: NDArray[np.bool_]) -> None:
         self.counts[column, what] += int(np.count_nonzero(rows))
 
-    def finish(self, extra: list[str]) -> Encoded:
+    def finish(self, ignored: str | None) -> Encoded:
         notes = [
             f"{column or 'rows'}: {number:,} {what}"
             for (column, what), number in self.counts.items()
             if number
         ]
-        if extra:
-            shown = ", ".join(map(repr, extra[:10])) + " ..." * (len(extra) > 10)
-            notes.append(f"columns that the schema does not have are ignored: {shown}")
+        notes += filter(None, [ignored])
         return Encoded(
             self.schema.task,
             _joined(self.blocks).T,

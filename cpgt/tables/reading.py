@@ -138,13 +138,26 @@ def require_different(names: Sequence[str], source: str) -> None:
 
 
 def require_columns(table: Table, needed: Sequence[str]) -> None:
-    """Raises TableError that names all missing columns, and what may be the reason."""
+    if problem := missing_columns(table, needed):
+        raise TableError(f"{table.source}: {problem}")
+
+
+def missing_columns(table: Table, needed: Sequence[str]) -> str | None:
+    """All columns that are missing, and what may be the reason; None if none is."""
     missing = [name for name in needed if name not in table.dtypes]
     if not missing:
-        return
+        return None
     none = "there is no column" if len(missing) == 1 else "there are no columns"
     which = ", ".join(map(repr, missing))
-    raise TableError(f"{table.source}: {none} {which}; {_reason(table, missing)}")
+    return f"{none} {which}; {_reason(table, missing)}"
+
+
+def ignored_columns(table: Table, needed: Sequence[str]) -> str | None:
+    extra = [name for name in table.dtypes if name not in needed]
+    if not extra:
+        return None
+    shown = ", ".join(map(repr, extra[:10])) + " ..." * (len(extra) > 10)
+    return f"columns that the schema does not have are ignored: {shown}"
 
 
 def _reason(table: Table, missing: Sequence[str]) -> str:

@@ -130,7 +130,7 @@ def test_a_model_that_cannot_be_written_is_one_line_and_ends_nothing_else(
 ) -> None:
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "model.json").mkdir()
-    done = cpgt.run("coordinator", "study", "--launch", "--bind", "tcp://127.0.0.1:*",
+    done = cpgt.run("coordinator", study, "--launch", "--bind", "tcp://127.0.0.1:*",
                     "--out", "run")  # fmt: skip
     assert one_error_line(done) == "Error: cannot write model.json into run: Is a directory"
     assert done.returncode == 2
