@@ -39,14 +39,16 @@ def leave_model(settings: AgentSettings, session: Session) -> list[str]:
     """Write model.json. The lines for the owner: where it is, and what it promises.
 
     Raises FolderError if it cannot be written."""
-    model = model_of(settings, session)
-    if model is None or settings.folder is None:
-        return []
     try:
+        model = model_of(settings, session)
+        if model is None or settings.folder is None:
+            return []
         path = write_model(model, settings.folder, mode=0o600)
     except OSError as error:
         reason = f"cannot write model.json into {settings.folder}: {error.strerror}"
         raise FolderError(reason) from None
+    except (KeyError, TypeError, ValueError) as error:  # a coordinator may send any parameters
+        raise FolderError(f"no model.json can be made of this plan: {error!r}") from None
     reasons = [f"NOT PRIVATE: {reason}" for reason in model.not_private]
     return [*describe_model(model, path), *reasons]
 

@@ -29,6 +29,7 @@ from cpgt.models.promise import Spent
 from cpgt.process.exit_codes import BAD_INPUT
 from cpgt.tables.schema import Schema, parse_schema, schema_as_dict
 from cpgt.wire.arrays import Floats
+from cpgt.wire.messages import MAX_AGENTS
 
 VERSION = 1
 NAME = "model.json"
@@ -88,13 +89,20 @@ def make_model(
         disagreement=disagreement,
         privacy=privacy,
         not_private=list(not_private),
-        agents=list(range(1, network["network"]["agents"] + 1)),
+        agents=list(range(1, _number_of_agents(network) + 1)),
         rounds=rounds,
         network=dict(network),
         versions=_versions(),
         table_digest=schema.digest if schema else None,
         table=schema,
     )
+
+
+def _number_of_agents(network: Mapping[str, Any]) -> int:
+    number = network["network"]["agents"]
+    if not isinstance(number, int) or not 1 <= number <= MAX_AGENTS:
+        raise ValueError(f"network.agents is {number!r}")
+    return number
 
 
 def _versions() -> dict[str, str]:
