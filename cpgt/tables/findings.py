@@ -65,7 +65,7 @@ class Findings:
         notes: list[str] = []
         for (column, what), finding in self.found.items():
             in_bounds = finding.smallest > finding.largest
-            few = finding.number <= MOST_BEYOND * self.rows
+            few = finding.number < MOST_BEYOND * self.rows
             into = notes if finding.harmless or (few and not in_bounds) else problems
             if not in_bounds:
                 why = "they will be moved to the bound" if few else "are these other units?"

@@ -65,8 +65,9 @@ def test_permuted_columns_and_others_are_harmless(write: Write) -> None:
          ["died180: 2 values are none of the labels 'no', 'yes': line 22 '1', line 23 '0'"]),
         ("60,male,\n60,male,NaN\n", ["died180: 2 values are missing, and the schema has no rule "
          "for that: line 22, line 23"]),
-        ("720,male,yes\n360,female,no\n", ["age: 2 values are beyond [20, 100] years, from 360 to "
-         "720 (are these other units?): line 22 '720', line 23 '360'"]),
+        ("720,male,yes\n360,female,no\n" * 4, ["age: 8 values are beyond [20, 100] years, from 360 "
+         "to 720 (are these other units?): line 22 '720', line 23 '360', line 24 '720', line 25 "
+         "'360', line 26 '720' and 3 more"]),
         ("60,male,yes,1\n60\n", [
             "2 lines do not have the header's 3 fields: line 22 has 4, line 23 has 1; is a comma "
             "within a value, without quotation marks?",
