@@ -28,6 +28,7 @@ from cpgt.agent.privacy.secret import ANSWERS, forget_secret
 from cpgt.agent.session import Instruction, Log, Prepare, RecordSpent, Send, Session, failure
 from cpgt.agent.settings import AgentSettings
 from cpgt.agent.trace import Trace
+from cpgt.agent.try_out import check_algorithm
 from cpgt.agent.tuning import tune_process
 from cpgt.process.timing import CONNECT_POLL_MS, POLL_MS
 from cpgt.wire.control import ControlClient
@@ -183,7 +184,7 @@ class _Shell:
         claims = settings.claims.overriding(Claims.of(parameters.get("privacy", {})))
         objective = self._build_objective(claims, kind, options)
         algorithm = build_algorithm(parameters, claims.magnitude)
-        algorithm.check(objective.dimension)
+        check_algorithm(algorithm, objective.dimension)
         if claims.mechanism in (None, "state") and 0.0 in algorithm.noise.scales:
             self.notify("NOT PRIVATE: some messages carry no noise (noise.s_x or noise.s_y is 0)")
         if settings.ledger:

@@ -41,7 +41,6 @@ class AgentSettings:
     randomness: Randomness
     data: Path | None = None
     agreement: Agreement | None = None
-    trusted_code: str | None = None  # the `module:factory` that the owner allows to run
     observe: Path | None = None  # folder for the trace of private states
     folder: Path | None = None  # folder for the privacy log
     ledger: Path | None = None  # of the data set; the run is reserved there

@@ -13,7 +13,14 @@ from cpgt.process.exit_codes import BAD_INPUT, INTERRUPTED
 from cpgt.wire.errors import WireError
 
 # modules that are not installed by default -> the extra of pyproject.toml that installs them
-EXTRAS = {"matplotlib": "figures", "networkx": "graphs", "scipy": "theory", "yaml": "kubernetes"}
+EXTRAS = {
+    "jax": "jax",
+    "matplotlib": "figures",
+    "networkx": "graphs",
+    "scipy": "theory",
+    "torch": "torch",
+    "yaml": "kubernetes",
+}
 
 # The search for plugins reads the metadata of every installed package, in each of our processes.
 os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "1")

@@ -18,7 +18,16 @@ from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from cpgt.bounds import Bounds, Count, InsideUnit, NonNegative, Positive, PositiveFraction
 from cpgt.configuration.kinds import Kinds, KindSection, Section
-from cpgt.topologies import GRAPHS, WEIGHTS, Topology, TopologyError, given_weights
+from cpgt.extensions import GROUPS, code_named_in
+from cpgt.topologies import (
+    GRAPHS,
+    WEIGHTS,
+    Topology,
+    TopologyError,
+    given_weights,
+    make_graph,
+    make_weights,
+)
 from cpgt.wire.keys import is_key
 
 # the algorithms with noise that exchange x alone, so that noise.s_y is 0
@@ -226,8 +235,8 @@ class StopSection(Section):
     ] = None
 
 
-GRAPH = Kinds(KindSection, GRAPHS)
-WEIGHTING = Kinds(WeightsSection, WEIGHTS, given=("graph",))
+GRAPH = Kinds(KindSection, GRAPHS, section="graph")
+WEIGHTING = Kinds(WeightsSection, WEIGHTS, given=("graph",), section="weights")
 PUBLIC_FAMILIES: dict[str, Kinds[Any]] = {"graph": GRAPH, "weights": WEIGHTING}
 
 
@@ -282,15 +291,20 @@ class PublicNetwork(Section):
     @cached_property
     def topology(self) -> Topology:
         try:
-            graph = GRAPHS[self.graph.kind](**self.graph.options)
+            graph = make_graph(self.graph.kind, self.graph.options)
         except TopologyError as error:
             raise ValueError(f"graph: {error}") from None
         try:
             if self.weights.matrix is not None:
                 return given_weights(graph, self.weights.matrix)
-            return WEIGHTS[self.weights.kind](graph, **self.weights.options)
+            return make_weights(self.weights.kind, graph, self.weights.options)
         except TopologyError as error:
             raise ValueError(f"weights: {error}") from None
+
+    @property
+    def code(self) -> list[str]:
+        """The code that this network names, as `module:factory`."""
+        return code_named_in(self.model_dump(include=set(GROUPS)))
 
     @property
     def agents(self) -> range:
