@@ -144,7 +144,7 @@ def make_graph(kind: str, options: Mapping[str, Any]) -> Graph:
 
 
 def build_graph(kind: str, **options: Any) -> Graph:
-    """The named graph. A wrong option, type or size is a TopologyError, a wrong name a KindError."""
+    """The named graph. A wrong option or size is a TopologyError, a wrong name a KindError."""
     from pydantic import ConfigDict, ValidationError, validate_call
 
     if kind not in GRAPHS:
