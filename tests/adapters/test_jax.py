@@ -63,7 +63,7 @@ def test_records_may_be_images() -> None:
     data = records(70, 64)
     images: dict[str, Floats] = {"A": data["A"].reshape(-1, 8, 8), "labels": data["labels"]}
 
-    def flat(parameters: Any, image: jax.Array, label: jax.Array) -> jax.Array:
+    def flat(parameters: Any, image: jax.Array, label: jax.Array) -> Any:
         return loss(parameters, image.reshape(-1), label)
 
     x = np.zeros(network(data, 8, 64).dimension)
