@@ -28,6 +28,7 @@ from cpgt.agent.privacy.secret import ANSWERS
 from cpgt.agent.private_data import usable_data
 from cpgt.agent.settings import AgentSettings
 from cpgt.agent.trace import Trace
+from cpgt.agent.try_out import check_algorithm
 from cpgt.wire.messages import Plan
 
 NO_LEDGER = (
@@ -62,7 +63,7 @@ class Preparation:
         kind = options.pop("kind", "")
         objective = self._build_objective(claims, kind, options)
         algorithm = build_algorithm(parameters, claims.magnitude)
-        algorithm.check(objective.dimension)
+        check_algorithm(algorithm, objective.dimension)
         if claims.mechanism in (None, "state") and 0.0 in algorithm.noise.scales:
             self.notify("NOT PRIVATE: some messages carry no noise (noise.s_x or noise.s_y is 0)")
         self._reserve(claims, algorithm, plan, kind)

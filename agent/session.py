@@ -14,11 +14,11 @@ from typing import NamedTuple, TypeAlias
 from cpgt.agent.agreement import require_same_table
 from cpgt.agent.errors import AgentError, InputError, PeerError
 from cpgt.agent.lifecycle import Action, Phase, Trigger, step, trigger_of
-from cpgt.agent.objectives.registry import is_code
 from cpgt.agent.participant import Player
 from cpgt.agent.privacy.account import Epsilon
 from cpgt.agent.privacy.mechanisms import PrivacyAccount
 from cpgt.agent.settings import AgentSettings
+from cpgt.extensions import passed_through_extension
 from cpgt.process import timing
 from cpgt.process.exit_codes import FAILED, INTERRUPTED
 from cpgt.process.wait_notices import WaitNotices, name_agents
@@ -280,12 +280,6 @@ class Session:
         if self._settings.agreement:
             self._settings.agreement.check(self.plan)
         require_same_table(self._settings.schema, self.plan)
-        kind = self.plan.parameters.get("objective", {}).get("kind", "")
-        if is_code(kind) and kind != self._settings.trusted_code:
-            raise InputError(
-                f"the network asks to run the code {kind!r}; "
-                f"if you trust it, start with --objective {kind}"
-            )
         return Prepare(self.plan)
 
     def _report(self, now: float) -> list[Instruction]:
@@ -329,9 +323,9 @@ def printable(text: str) -> str:
 
 def failure(error: BaseException, round_: int) -> Failed:
     """What the other agents learn when this one fails: nothing that depends on private data."""
-    if isinstance(error, AgentError):
+    if isinstance(error, AgentError) and not passed_through_extension(error):
         return Failed(error.public_message, error.exit_code, round_)
     if isinstance(error, KeyboardInterrupt):
         return Failed("interrupted", INTERRUPTED, round_)
-    # A bug of ours or of the owner's objective. Even the error's type may depend on data.
+    # A bug of ours or of the owner's code. Even the error's type may depend on data.
     return Failed("an unexpected error; its own log says more", FAILED, round_)

@@ -46,7 +46,6 @@ class AgentSettings:
     data: Path | None = None
     schema: Schema | None = None  # of the table in `data`
     agreement: Agreement | None = None
-    trusted_code: str | None = None  # the `module:factory` that the owner allows to run
     observe: Path | None = None  # folder for the trace of private states
     folder: Path | None = None  # folder for the privacy log
     ledger: Path | None = None  # of the data set; the run is reserved there

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import click
+
+from cpgt.commands.options import allow_code
+from cpgt.extensions import is_code
 
 
 @click.command()
@@ -12,18 +16,19 @@ import click
 @click.option("--agents", type=int, help="Number of agents.")
 @click.option("--weights", default="metropolis", show_default=True,
               help="metropolis, max-degree or lazy.")  # fmt: skip
-@click.option("--option", "options", multiple=True, metavar="KEY=VALUE",
+@click.option("--option", multiple=True, metavar="KEY=VALUE",
               help="An option of the graph, e.g. degree=4.")  # fmt: skip
-def topology(kind: str, agents: int | None, weights: str, options: tuple[str, ...]) -> None:
-    """Show a graph, its weight matrix W and the spectrum, as text."""
+def topology(kind: str, agents: int | None, weights: str, option: tuple[str, ...]) -> None:
+    """Show a graph, its weight matrix W and the spectrum, as text.
+
+    KIND is a name, or your own MODULE:FACTORY."""
     from cpgt.configuration.loading import apply_overrides
-    from cpgt.topologies import WEIGHTS, TopologyError, build_graph
+    from cpgt.topologies import build_graph, make_weights
 
     chosen: dict[str, Any] = {} if agents is None else {"agents": agents}
-    apply_overrides(chosen, options)
-    if weights not in WEIGHTS:
-        raise TopologyError(f"no weights are called {weights!r}; there are {', '.join(WEIGHTS)}")
-    click.echo(_topology_text(WEIGHTS[weights](build_graph(kind, **chosen))))
+    apply_overrides(chosen, option)
+    allow_code(filter(is_code, (kind, weights)), Path.cwd())
+    click.echo(_topology_text(make_weights(weights, build_graph(kind, **chosen), {})))
 
 
 @click.command()

@@ -14,11 +14,13 @@ from cpgt.wire.errors import WireError
 
 # modules that are not installed by default -> the extra of pyproject.toml that installs them
 EXTRAS = {
+    "jax": "jax",
     "matplotlib": "figures",
     "networkx": "graphs",
     "polars": "tables",
     "scipy": "theory",
     "sqlalchemy": "tables",
+    "torch": "torch",
     "yaml": "kubernetes",
 }
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -64,6 +65,7 @@ NOT_NEGATIVE = _Finite(min=0)
 
 
 def load(network: str, overrides: tuple[str, ...] = (), rounds: int | None = None) -> Network:
+    """For commands that read a network: code that it names runs only if `--code` names it, too."""
     from cpgt.configuration.loading import load_network
 
     return load_network(network, _all_overrides(overrides, rounds))
@@ -75,7 +77,7 @@ def load_with_data(
     """The network with another pattern for the agents' files, which counts from here."""
     from cpgt.configuration.loading import NetworkError, parse_network
 
-    model = load(network, overrides, rounds)
+    model = load_own(network, overrides, rounds)
     if data is None:
         return model
     tables = model.model_dump(exclude_none=True, exclude={"synthetic"})
@@ -85,6 +87,14 @@ def load_with_data(
         if path and not path.is_file():
             raise NetworkError(f"--data: there is no file {path} for agent {agent}")
     return model
+
+
+def load_own(network: str, overrides: tuple[str, ...], rounds: int | None) -> Network:
+    """For commands that start a network. Whoever does it here agrees to the code that it names."""
+    from cpgt.configuration.loading import code_named_by
+
+    allow_code(code_named_by(network, overrides), code_folder(network))
+    return load(network, overrides, rounds)
 
 
 def load_public(network: str, overrides: tuple[str, ...], rounds: int | None) -> PublicNetwork:
@@ -98,26 +108,52 @@ def _all_overrides(overrides: tuple[str, ...], rounds: int | None) -> list[str]:
     return [*overrides, *([] if rounds is None else [f"rounds={rounds}"])]
 
 
-def own_code(network: str, model: Network) -> Path:
-    """The folder of the user's MODULE:FACTORY. Modules can be imported from it from now on, if the
-    network names one."""
-    from cpgt.agent.objectives.registry import is_code
-
-    search = network_folder(network).absolute() if Path(network).exists() else Path.cwd()
-    if is_code(model.objective.kind):
-        append_to_path(search)
-    return search
-
-
 def network_folder(network: str) -> Path:
     """The folder of a network file, or the folder that was given in its place."""
     path = Path(network)
     return path if path.is_dir() else path.parent
 
 
-def append_to_path(folder: Path) -> None:
-    """At the end: a user's random.py or queue.py must not replace Python's own."""
-    sys.path.append(str(folder.absolute()))
+def code_folder(network: str) -> Path:
+    """Where the modules are that a network names: beside its file."""
+    return network_folder(network).absolute() if Path(network).exists() else Path.cwd()
+
+
+def allow_code(kinds: Iterable[str], folder: Path) -> None:
+    """This process may run this code from now on. Nothing is imported from the folder without.
+
+    The folder is searched last: a user's random.py or queue.py must not replace Python's own."""
+    from cpgt import extensions
+
+    named = list(kinds)
+    for kind in named:
+        if not all(kind.partition(":")):
+            raise click.UsageError(f"--code {kind}: must look like MODULE:FACTORY")
+    if named:
+        extensions.allow(named)
+        sys.path.append(str(folder.absolute()))
+
+
+def code(command: Callable[..., None]) -> Callable[..., None]:
+    """`--code`: what the command may run, allowed before it starts."""
+
+    @click.option(
+        "--code",
+        multiple=True,
+        metavar="MODULE:FACTORY",
+        help="Code of your own that may run, if the network names it. Repeatable.",
+    )
+    @click.option("--objective", multiple=True, hidden=True)  # its name in earlier versions
+    @click.option("--code-folder", type=click.Path(path_type=Path), default=".", hidden=True,
+                  help="Where MODULE is, if not in the current folder.")  # fmt: skip
+    @functools.wraps(command)
+    def with_code(
+        *, code: tuple[str, ...], objective: tuple[str, ...], code_folder: Path, **rest: Any
+    ) -> None:
+        allow_code((*code, *objective), code_folder)
+        command(**rest)
+
+    return with_code
 
 
 def require(module: str) -> None:

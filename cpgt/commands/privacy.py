@@ -68,6 +68,7 @@ def _check_delta(network: Network, delta: float | None) -> None:
 @click.option("--write", type=click.Path(dir_okay=False, path_type=Path),
               help="Write the network file with the chosen settings.")  # fmt: skip
 @options.out
+@options.code
 def plan(
     network: str, epsilon: float | None, rounds: int | None, overrides: tuple[str, ...],
     write: Path | None, out: Path | None, delta: float | None, records: str | None,
@@ -93,7 +94,7 @@ def plan(
             f"{network}: mechanism 'objective' has nothing to choose: noise follows from epsilon"
         )
     else:
-        planned = _plan_state(network, model, epsilon, delta, given, out)
+        planned = _plan_state(model, epsilon, delta, given, out)
     if write:
         write.write_text(planned.to_toml(), encoding="utf-8")
 
@@ -167,8 +168,8 @@ def _counts(records: str | None, agents: int) -> tuple[int, ...] | None:
 
 
 def _plan_state(
-    network: str, model: Network, epsilon: float | None, delta: float | None,
-    given: dict[str, Any], out: Path | None,
+    model: Network, epsilon: float | None, delta: float | None, given: dict[str, Any],
+    out: Path | None,
 ) -> Network:  # fmt: skip
     from rich.console import Console
 
@@ -181,7 +182,6 @@ def _plan_state(
     if out:
         options.require("matplotlib")  # before the work: the figure is drawn at its end
     _check_delta(model, delta)
-    options.own_code(network, model)
     folder = options.new_folder(out, model.name) if out else None
     claims = adjacency_claims(model, **given)
     found, planned = make_plan(model, build_objectives(model, {}), claims, epsilon)
@@ -224,13 +224,12 @@ def audit(
     from cpgt.results.formatting import write_json
     from cpgt.theory.auditing.audit import AuditSettings
 
-    model = options.load(network, overrides, rounds)
+    model = options.load_own(network, overrides, rounds)
     _check_delta(model, delta)
     whole_run = model.mechanism in ("gradient", "objective")
     if whole_run:
         claims = _whole_run_claims(delta=delta, **given)
         model = options.load(network, (*overrides, *claims), rounds)
-    options.own_code(network, model)
     folder = options.new_folder(out, model.name) if out else None
     settings = AuditSettings(trials, seed, confidence, target)
     console = Console()
@@ -260,7 +259,6 @@ def _whole_run_claims(
 def _audit_whole_run(model: Network, settings: AuditSettings, console: Console) -> GaussianAudit:
     from rich.console import Console
 
-    from cpgt.agent.objectives.registry import is_code
     from cpgt.runs.pool import run_tasks
     from cpgt.theory.auditing.audit_report import show_gaussian_audit
     from cpgt.theory.auditing.gaussian_audit import run_gaussian_audit, run_serially
@@ -269,7 +267,7 @@ def _audit_whole_run(model: Network, settings: AuditSettings, console: Console) 
         return run_tasks(tasks, "attacks", Console(stderr=True))
 
     # a worker process does not import the user's own modules
-    run = run_serially if is_code(model.objective.kind) else on_all_cores
+    run = run_serially if model.code else on_all_cores
     found = run_gaussian_audit(model, settings, run)
     show_gaussian_audit(found, console)
     return found

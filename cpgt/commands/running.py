@@ -62,9 +62,9 @@ def run(
         from cpgt.runs.launch import hand_over
 
         model = options.load_with_data(network, overrides, rounds, data)
-        search = options.own_code(network, model)
         held_out = _read_held_out(model, test) if test else None
         folder = options.new_folder(out, model.name)
+        search = options.code_folder(network)
         code = hand_over(process, model, folder, experiment, search)
     # not before: the agents would start later
     from rich.console import Console
@@ -96,6 +96,7 @@ def _read_held_out(model: Network, test: str) -> HeldOut:
 @click.option("--wait", type=click.FloatRange(min=0),
               help="Seconds to wait for the agents. [3600; 60 with --launch]")  # fmt: skip
 @click.option("--launch", is_flag=True, help="Also start all agents, on this machine.")
+@options.code
 @options.key
 @options.plain
 @options.rounds
@@ -128,15 +129,15 @@ def coordinator(
     if launch and key:
         reason = "--launch keeps all on this machine, where no keys are needed: leave out --key"
         raise click.UsageError(reason)
+    whole = options.load_own(network, overrides, rounds) if launch else None
     model = options.load_public(network, overrides, rounds)
     address = ListenAddress(bind, ring_of(model, None, key) if key else None, plain)
     folder = out or options.new_folder(out, model.name)
     agents: Mapping[int, Sequence[str]] | None = None
-    if launch:
+    if whole:
         from cpgt.runs.launch import agent_commands  # loads the code of agents
 
-        whole = options.load(network, overrides, rounds)
-        agents = agent_commands(whole, folder, experiment, options.own_code(network, whole))
+        agents = agent_commands(whole, folder, experiment, options.code_folder(network))
     wait = wait if wait is not None else (LAUNCH_SECONDS if launch else 3600.0)
     coordinate_here(model, address, folder, wait, experiment, console, agents)
 
@@ -150,6 +151,7 @@ def _coordinate_task(address: ListenAddress, experiment: Experiment, console: Co
     task = Task.read(sys.stdin)
     if task is not None:
         os.environ.update({**task.environment, **os.environ})
+        options.allow_code(task.code, Path(task.code_folder))
         model, agents = load_public_network(task.network), dict(task.agents)
         out = Path(task.out)
         coordinate_here(model, address, out, LAUNCH_SECONDS, experiment, console, agents)
@@ -172,10 +174,7 @@ def _coordinate_task(address: ListenAddress, experiment: Experiment, console: Co
               help="Address to listen on for neighbours. [a free port]")  # fmt: skip
 @click.option("--advertise", metavar="tcp://HOST:PORT",
               help="Address for neighbours, if not --bind; port * is that of --bind.")  # fmt: skip
-@click.option("--objective", metavar="MODULE:FACTORY",
-              help="Your own objective, if the network names it.")  # fmt: skip
-@click.option("--code-folder", type=click.Path(path_type=Path), default=".", hidden=True,
-              help="Where MODULE is, if not in the current folder.")  # fmt: skip
+@options.code
 @click.option("--patience", type=click.FloatRange(min=0), default=30.0, show_default=True,
               help="Seconds to wait for the coordinator's first message.")  # fmt: skip
 @click.option("--epsilon", type=options.POSITIVE,
@@ -198,8 +197,7 @@ def _coordinate_task(address: ListenAddress, experiment: Experiment, console: Co
 def agent(
     number: int, coordinator: str, data: Path | None, schema: Path | None, ledger: Path | None,
     network: str | None, key: Path | None, plain: bool, bind: str | None, advertise: str | None,
-    objective: str | None, code_folder: Path, patience: float, out: Path | None,
-    seed: int | None, observe: bool, **claims: Any,
+    patience: float, out: Path | None, seed: int | None, observe: bool, **claims: Any,
 ) -> None:  # fmt: skip
     """Run agent NUMBER of a network: it holds the private data and exchanges messages with the
     coordinator and its neighbours."""
@@ -219,8 +217,6 @@ def agent(
         notify("NOT PRIVATE: a seed was given; anyone who knows it can take the noise off")
     if observe:
         notify("NOT PRIVATE: states are observed; x, y and noise are written to a file")
-    if objective:
-        options.append_to_path(code_folder)
     ledger = ledger or _ledger_beside(data)
     if ledger and seed is not None:
         raise click.UsageError(
@@ -235,7 +231,6 @@ def agent(
         schema=table,
         ledger=ledger,
         agreement=agreement,
-        trusted_code=objective,
         observe=folder if observe else None,
         folder=folder,
         claims=own,
@@ -288,6 +283,7 @@ def _read_schema(path: Path | None) -> Schema | None:
 @click.argument("network")
 @click.option("--out", type=click.Path(file_okay=False, path_type=Path), required=True,
               help="Folder for the files.")  # fmt: skip
+@options.code
 @options.change
 def data(network: str, out: Path, overrides: tuple[str, ...]) -> None:
     """The data of NETWORK, one file for each agent: OUT/1/data.npz, or a copy of its table.

@@ -19,6 +19,7 @@ from cpgt.configuration.schema import (
     PublicNetwork,
     drop_keys_of_other_mechanisms,
 )
+from cpgt.extensions import GROUPS, code_named_in, installed
 from cpgt.process.exit_codes import BAD_INPUT
 
 if TYPE_CHECKING:
@@ -49,8 +50,15 @@ def _shipped_files() -> dict[str, Path]:
 
 def load_network(source: str, overrides: Sequence[str] = ()) -> Network:
     """A network from a file, from a folder with a network.toml, or shipped by its name, with
-    `key.path=value` overrides."""
+    `key.path=value` overrides.
+
+    Code that the file names must be allowed before: loading runs it (`cpgt.allow_code`)."""
     return parse_network(_read_tables(source, overrides), source)
+
+
+def code_named_by(source: str, overrides: Sequence[str] = ()) -> list[str]:
+    """The code that a network file names. None of it is run."""
+    return code_named_in(_read_tables(source, overrides))
 
 
 def load_public_network(source: str, overrides: Sequence[str] = ()) -> PublicNetwork:
@@ -162,8 +170,10 @@ def _line(problem: ErrorDetails) -> str:
     kind = next((step.removeprefix(TAG) for step in steps if step.startswith(TAG)), None)
     match problem["type"]:
         case "union_tag_invalid":
-            known = ", ".join(re.findall(f"'{TAG}(.+?)'", problem["ctx"]["expected_tags"]))
-            return f"{path}.kind: {problem['input']['kind']!r} is not known; there are {known}"
+            known = re.findall(f"'{TAG}(.+?)'", problem["ctx"]["expected_tags"])
+            known += installed(path) if path in GROUPS else []
+            kind = problem["input"]["kind"]
+            return f"{path}.kind: {kind!r} is not known; there are {', '.join(known)}"
         case "union_tag_not_found":
             return f"{path}: must be a table with a kind, not {problem['input']!r}"
         case "extra_forbidden" if kind is not None:

@@ -9,7 +9,8 @@ from pydantic import model_validator
 from cpgt.agent.algorithms import AnyAlgorithm
 from cpgt.agent.algorithms.registry import ALGORITHMS, build_algorithm
 from cpgt.agent.compressors.registry import COMPRESSORS
-from cpgt.agent.objectives.registry import OBJECTIVES, is_code
+from cpgt.agent.objectives.registry import OBJECTIVES
+from cpgt.agent.try_out import check_algorithm
 from cpgt.configuration.kinds import Kinds, KindSection
 from cpgt.configuration.schema import (
     PUBLIC_FAMILIES,
@@ -24,9 +25,10 @@ ALGORITHM = Kinds(
     AlgorithmSection,
     {kind: family.make for kind, family in ALGORITHMS.items()},
     given=("compressor", "noise"),
+    section="algorithm",
 )
-COMPRESSOR = Kinds(KindSection, COMPRESSORS)
-OBJECTIVE = Kinds(KindSection, OBJECTIVES, given=("data",), is_code=is_code)
+COMPRESSOR = Kinds(KindSection, COMPRESSORS, section="compressor")
+OBJECTIVE = Kinds(KindSection, OBJECTIVES, given=("data",), section="objective")
 SYNTHETIC = Kinds(SyntheticSection, GENERATORS, given=("draw",))
 
 FAMILIES: dict[str, Kinds[Any]] = {
@@ -59,11 +61,12 @@ class Network(PublicNetwork):
     @model_validator(mode="after")
     def _agents_can_run_it(self) -> Network:
         algorithm = self.algorithm_of(1)
-        if self.table_schema and not is_code(self.objective.kind):
+        if self.table_schema and self.objective.kind in OBJECTIVES:
             self._check_table(self.table_schema)
         if self.synthetic:
             self._check_synthetic(self.synthetic)
-            algorithm.check(self.synthetic.dimension * self.objective.options.get("classes", 1))
+            dimension = self.synthetic.dimension * self.objective.options.get("classes", 1)
+            check_algorithm(algorithm, dimension)
         return self
 
     def _check_table(self, schema: Schema) -> None:

@@ -19,9 +19,18 @@ from pydantic_core import PydanticCustomError
 
 from cpgt.bounds import Bounds, Count, InsideUnit, NonNegative, Positive, PositiveFraction
 from cpgt.configuration.kinds import Kinds, KindSection, Section
+from cpgt.extensions import GROUPS, code_named_in
 from cpgt.tables.errors import SchemaError
 from cpgt.tables.schema import Schema, load_schema, parse_schema, schema_as_dict
-from cpgt.topologies import GRAPHS, WEIGHTS, Topology, TopologyError, given_weights
+from cpgt.topologies import (
+    GRAPHS,
+    WEIGHTS,
+    Topology,
+    TopologyError,
+    given_weights,
+    make_graph,
+    make_weights,
+)
 from cpgt.wire.keys import is_key
 
 # the type of a mistake that is reported in lines of its own
@@ -231,8 +240,8 @@ class StopSection(Section):
     ] = None
 
 
-GRAPH = Kinds(KindSection, GRAPHS)
-WEIGHTING = Kinds(WeightsSection, WEIGHTS, given=("graph",))
+GRAPH = Kinds(KindSection, GRAPHS, section="graph")
+WEIGHTING = Kinds(WeightsSection, WEIGHTS, given=("graph",), section="weights")
 PUBLIC_FAMILIES: dict[str, Kinds[Any]] = {"graph": GRAPH, "weights": WEIGHTING}
 
 
@@ -303,19 +312,24 @@ class PublicNetwork(Section):
     @cached_property
     def topology(self) -> Topology:
         try:
-            graph = GRAPHS[self.graph.kind](**self.graph.options)
+            graph = make_graph(self.graph.kind, self.graph.options)
         except TopologyError as error:
             raise ValueError(f"graph: {error}") from None
         try:
             if self.weights.matrix is not None:
                 return given_weights(graph, self.weights.matrix)
-            return WEIGHTS[self.weights.kind](graph, **self.weights.options)
+            return make_weights(self.weights.kind, graph, self.weights.options)
         except TopologyError as error:
             raise ValueError(f"weights: {error}") from None
 
     @property
     def table_schema(self) -> Schema | None:
         return None if self.table is None else parse_schema(self.table, "table")
+
+    @property
+    def code(self) -> list[str]:
+        """The code that this network names, as `module:factory`."""
+        return code_named_in(self.model_dump(include=set(GROUPS)))
 
     @property
     def agents(self) -> range:

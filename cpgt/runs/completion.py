@@ -12,11 +12,12 @@ from msgspec.structs import replace
 from rich.console import Console
 
 from cpgt.agent.algorithms import Limit
-from cpgt.agent.algorithms.registry import ALGORITHMS
+from cpgt.agent.algorithms.registry import algorithm_kind
 from cpgt.agent.trace import pack
 from cpgt.configuration.data import build_objectives
+from cpgt.configuration.kinds import KindSection
 from cpgt.configuration.network import ALGORITHM, COMPRESSOR, OBJECTIVE, Network
-from cpgt.configuration.schema import NoiseSection, PrivacySection, StopSection
+from cpgt.configuration.schema import GRAPH, WEIGHTING, NoiseSection, PrivacySection, StopSection
 from cpgt.coordinator.errors import RunError
 from cpgt.models.evaluate import evaluate_model
 from cpgt.models.model_file import load_model
@@ -26,6 +27,7 @@ from cpgt.results.summary import Distances, Summary, compare, read_summary, writ
 from cpgt.runs.experiment import Experiment
 from cpgt.runs.folder import agent_folder
 from cpgt.runs.launch import run_coordinator
+from cpgt.topologies import Topology
 
 TWIN_ROUNDS = 500  # enough to measure what an uncompressed round costs
 
@@ -51,7 +53,7 @@ def complete_run(
         raise RunError(f"the coordinator was killed by {killer}; {left}", 1)
     if summary is None:
         return code  # the coordinator has reported the reason
-    quantizes = ALGORITHMS[network.algorithm.kind].quantizes
+    quantizes = algorithm_kind(network.algorithm.kind).quantizes
     compressed = network.compressor.kind != "identity" or quantizes
     if code == 0 and twin and compressed and len(network.agents) > 1:
         measured = _measure_twin(network, summary.dimension, out / "uncompressed")
@@ -105,6 +107,7 @@ def _measure_twin(network: Network, dimension: int | None, out: Path) -> Summary
             "noise": NoiseSection() if alone else network.noise,
             "compressor": COMPRESSOR.section("identity"),
             "objective": OBJECTIVE.section("idle", dimension=dimension),
+            **_as_numbers(network.topology),
             "data": None,
             "table": None,
             "synthetic": None,
@@ -116,3 +119,13 @@ def _measure_twin(network: Network, dimension: int | None, out: Path) -> Summary
     out.mkdir()
     failed = run_coordinator(twin, out, Experiment(), quiet=True)
     return None if failed else read_summary(out)
+
+
+def _as_numbers(topology: Topology) -> dict[str, KindSection]:
+    """The sections of this graph and W without any code that made them."""
+    graph = topology.graph
+    edges = [list(edge) for edge in graph.edges]
+    return {
+        "graph": GRAPH.section("edges", edges=edges, agents=graph.agents),
+        "weights": WEIGHTING.section("metropolis", matrix=topology.weights.tolist()),
+    }

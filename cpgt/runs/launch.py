@@ -13,7 +13,7 @@ from pathlib import Path
 from types import FrameType
 
 from cpgt.agent.objectives import smoothness_of
-from cpgt.agent.objectives.registry import build_objective, is_code
+from cpgt.agent.objectives.registry import OBJECTIVES, build_objective
 from cpgt.configuration.data import make_data, write_data
 from cpgt.configuration.network import Network
 from cpgt.process.signals import handle_signals
@@ -34,9 +34,8 @@ def agent_commands(
     `search` is the folder of the user's code.
     """
     files = write_data(network, out / "agents") if network.synthetic else {}
-    own_code = is_code(network.objective.kind)
     table = _write_schema(network, out)
-    code = ["--objective", network.objective.kind, "--code-folder", str(search)] * own_code
+    code = code_flags(network, search)
     commands = {}
     for agent in network.agents:
         command = [*CPGT, "agent", str(agent), "--coordinator", ENDPOINT]
@@ -57,12 +56,18 @@ def _write_schema(network: Network, out: Path) -> list[str]:
     return ["--schema", str(file)]
 
 
+def code_flags(network: Network, search: Path) -> list[str]:
+    """The options that allow a process the code that the network names."""
+    named = [flag for kind in network.code for flag in ("--code", kind)]
+    return [*named, "--code-folder", str(search)] if named else []
+
+
 def _known_smoothness(network: Network, agent: int) -> list[str]:
     """Data made from a public seed has a public L, which lets the agent publish its epsilon."""
     objective, privacy = network.objective, network.privacy
     if not network.synthetic or privacy.sensitivity is None or privacy.smoothness is not None:
         return []
-    if is_code(objective.kind):
+    if objective.kind not in OBJECTIVES:
         return []  # only agents run the user's code
     data = make_data(network, agent)
     smoothness = smoothness_of(build_objective(objective.kind, objective.options, data))
@@ -88,7 +93,8 @@ def hand_over(
     file = out / "network.toml"
     file.write_text(network.to_toml(), encoding="utf-8")
     commands = agent_commands(network, out, experiment, search)
-    task = Task(str(file), str(out), list(commands.items()), _thread_limits(network))
+    limits = _thread_limits(network)
+    task = Task(str(file), str(out), list(commands.items()), limits, network.code, str(search))
 
     def pass_on(_number: int, _frame: FrameType | None) -> None:
         coordinator.send_signal(signal.SIGINT)

@@ -330,14 +330,6 @@ def test_a_plan_that_was_not_agreed_on_is_refused() -> None:
         run.receive(make_plan())
 
 
-def test_code_needs_the_owners_permission() -> None:
-    plan = make_plan({"objective": {"kind": "os:getcwd"}})
-    for allowed in (None, "os:getpid"):
-        with pytest.raises(InputError, match="if you trust it, start with --objective os:getcwd"):
-            Run(settings=make_settings(trusted_code=allowed)).receive(plan)
-    assert Run(settings=make_settings(trusted_code="os:getcwd")).receive(plan) == [Prepare(plan)]
-
-
 def test_ready_says_why_the_agent_is_not_private() -> None:
     run = Run(settings=make_settings(seeded=True))
     assert sent(run.connect()) == [Ready(3, ["seeded"])]
