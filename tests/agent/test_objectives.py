@@ -422,5 +422,6 @@ def test_a_reused_gradient_buffer_is_refused(make_module: MakeModule) -> None:
         "        return self.buffer\n"
         "def factory(data): return Reusing()\n"
     )
+    allow([f"{module}:factory"])
     with pytest.raises(InputError, match="the gradient must be a new numpy array each time"):
         build_objective(f"{module}:factory", {}, {})

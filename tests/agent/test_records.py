@@ -17,6 +17,7 @@ from cpgt.agent.objectives.mending import TARGETS
 from cpgt.agent.objectives.records import column_lengths, linear_scores
 from cpgt.agent.objectives.registry import OBJECTIVES, build_objective, build_record_objective
 from cpgt.agent.privacy.clipping import clipped_sum
+from cpgt.extensions import allow
 from cpgt.wire.arrays import Floats
 
 OPTIONS: dict[str, dict[str, Any]] = {
@@ -219,6 +220,7 @@ def test_a_users_objective_gets_the_data_as_it_is(
     )
     monkeypatch.syspath_prepend(tmp_path)
     A = np.array([[3.0, 0.0], [math.nan, 1.0]])
+    allow(["rows_of_mine:Rows"])
     objective, ignored = build_record_objective("rows_of_mine:Rows", {}, {"A": A})
     assert clipped_sum(objective, np.zeros(2), 3.0).tolist() == [2**24 - 1, 0]
     assert ignored == 0
