@@ -26,7 +26,7 @@ def of_run(network: Network, rounds: int, change: float | None = None) -> str | 
     return unsettled(network, rounds, change, apart, mean.tolist())
 
 
-@pytest.mark.parametrize("name", ["quadratic", "ridge", "logistic", "softmax", "huber"])
+@pytest.mark.parametrize("name", ["quadratic", "ridge", "logistic", "softmax", "huber", "poisson"])
 def test_shipped_networks_converge(name: str) -> None:
     network = network_of(name)
     assert of_run(network, network.rounds) is None

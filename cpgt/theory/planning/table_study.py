@@ -11,6 +11,8 @@ from cpgt.tables.schema import Schema, schema_as_dict
 from cpgt.theory.planning.facts import facts_of
 from cpgt.theory.planning.study import study_objective, study_settings
 
+ROUNDED = ("algorithm", "privacy", "stop")  # not the objective: its numbers are the model's
+
 
 def network_for(
     schema: Schema,
@@ -26,19 +28,20 @@ def network_for(
 
     The mean over all records, plus l2/2 times the square of the coefficients without intercept, is
     minimised. Without epsilon, no noise is added and no privacy stated."""
-    agents, table = len(records), schema_as_dict(schema)
+    agents = len(records)
     tables = {
         "name": name,
         "rounds": 1,
-        "table": table,
+        "table": schema_as_dict(schema),
         "graph": {"kind": graph, "agents": agents},
-        "algorithm": {"alpha": 1.0},
+        "algorithm": {"kind": "compressed-gradient-tracking", "alpha": 1.0, "every": 2},
         "objective": study_objective(schema, agents, sum(records), l2).model_dump(),
     }
     network = parse_network(tables, name)
-    facts = facts_of(network, epsilon=epsilon, delta=delta, records=tuple(records))
+    facts = facts_of(network, records=tuple(records), epsilon=epsilon, delta=delta)
     chosen = study_settings(network, facts).model_dump(exclude_none=True)
-    return parse_network({**_rounded(chosen), "table": table}, name)
+    rounded = {section: _rounded(chosen[section]) for section in ROUNDED if section in chosen}
+    return parse_network({**chosen, **rounded}, name)
 
 
 def _rounded(value: Any) -> Any:
