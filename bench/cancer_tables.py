@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from bench.hospitals import TEST_SHARE, assign, score_patients
+from bench.hospitals import TEST_SHARE, assign, score_records
 
 PUBLIC_SHARE = 0.1
 SEED = 0
@@ -33,7 +33,7 @@ def write_tables(folder: Path) -> dict[str, int]:
     order = rng.permutation(len(diagnoses))
     sizes = [round(share * len(order)) for share in (PUBLIC_SHARE, TEST_SHARE)]
     public, held_out, train = np.split(order, np.cumsum(sizes))
-    scores = score_patients(bunch.data[train], diagnoses[train] == "malignant", rng)
+    scores = score_records(bunch.data[train], diagnoses[train] == "malignant", rng)
     places = assign(scores, rng)
     files = {"public": public, "held-out": held_out}
     files |= {f"hospital-{k + 1}": train[places == k] for k in range(places.max() + 1)}
