@@ -9,10 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from cpgt.api import (
+        HuberRegressor,
+        LogisticRegression,
         Network,
         NetworkError,
         Objective,
+        PoissonRegressor,
         Result,
+        Ridge,
         load_network,
         parse_network,
         run,
@@ -20,10 +24,14 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "HuberRegressor",
+    "LogisticRegression",
     "Network",
     "NetworkError",
     "Objective",
+    "PoissonRegressor",
     "Result",
+    "Ridge",
     "load_network",
     "parse_network",
     "run",
@@ -38,3 +46,7 @@ def __getattr__(name: str) -> Any:
 
         return getattr(api, name)
     raise AttributeError(f"module 'cpgt' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -18,6 +18,7 @@ EXTRAS = {
     "networkx": "graphs",
     "polars": "tables",
     "scipy": "theory",
+    "sklearn": "estimators",
     "sqlalchemy": "tables",
     "yaml": "kubernetes",
 }
