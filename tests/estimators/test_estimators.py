@@ -29,7 +29,8 @@ CANCER_BOUNDS = ([*LOW, *[0] * 10, *LOW], [*HIGH, *HIGH_ERRORS, *HIGH_WORST])
 
 def scaled(X: Floats, bounds: Any) -> Floats:
     low, high = np.asarray(bounds[0], float), np.asarray(bounds[1], float)
-    return np.clip((X - (low + high) / 2) / ((high - low) / 2), -1, 1)
+    encoded: Floats = np.clip((X - (low + high) / 2) / ((high - low) / 2), -1, 1)
+    return encoded
 
 
 @cache
