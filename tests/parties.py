@@ -75,8 +75,10 @@ class Table:
                     numbers = [*self.features[r], self.target[r], self.weights[r]]
                     writer.writerow([repr(float(number)) for number in numbers])
 
-    def study(self, folder: Path, kind: str | None = None, **options: Any) -> Network:
-        """A network without privacy, its settings chosen from public facts."""
+    def study(
+        self, folder: Path, kind: str | None = None, epsilon: float | None = None, **options: Any
+    ) -> Network:
+        """A network with settings from public facts; without epsilon, without privacy."""
         schema = parse_schema(self.schema)
         objective = study_objective(schema, 6, len(self.target), L2, kind, **options)
         draft = Network.model_validate(
@@ -89,7 +91,8 @@ class Table:
                 "data": str(folder / "party-{id}.csv"),
             }
         )
-        return study_settings(draft, facts_of(draft))
+        delta = None if epsilon is None else 1e-5
+        return study_settings(draft, facts_of(draft, epsilon=epsilon, delta=delta))
 
 
 def breast_cancer() -> Table:

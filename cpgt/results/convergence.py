@@ -51,8 +51,9 @@ def _share(part: float) -> str:
 
 
 def _advice(network: PublicNetwork, rounds: int) -> str:
-    if rounds < network.rounds and network.stop.change is not None:
-        return "lower stop.change"
+    if rounds < network.rounds:  # by the stopping rule, or by a privacy budget
+        ended = network.stop.change is None
+        return "the budget is too small for all rounds" if ended else "lower stop.change"
     if network.algorithm.kind != "compressed-gradient-tracking":
         return "raise rounds"
     if network.mechanism == "gradient":  # the number of gradients is what is paid for

@@ -20,7 +20,7 @@ from cpgt.tables.findings import Findings
 from cpgt.tables.lines import read_lines
 from cpgt.tables.reading import SEPARATORS, Table, ignored_columns, missing_columns, open_table
 from cpgt.tables.schema import Category, Number, Range, Schema
-from cpgt.tables.values import as_number, as_text, is_missing
+from cpgt.tables.values import as_numbers, present_texts
 from cpgt.wire.arrays import Floats
 
 NO_RULE = "missing, and the schema has no rule for that"
@@ -46,7 +46,7 @@ def check_table(schema: Schema, source: str | Path) -> TableReport:
     report.notes += filter(None, [ignored_columns(table, schema.used_columns())])
     checker = _Checker(schema, table)
     if checker.names:
-        for batch in table.select(checker.expressions()):
+        for batch in table.batches(checker.names):
             checker.add(batch)
         if not checker.findings.rows:
             raise TableError(f"{table.source}: has no rows")
@@ -57,21 +57,10 @@ def check_table(schema: Schema, source: str | Path) -> TableReport:
 class _Checker:
     def __init__(self, schema: Schema, table: Table) -> None:
         self.schema, self.table = schema, table
-        self.names = [name for name in schema.used_columns() if name in table.dtypes]
+        self.names = [name for name in schema.used_columns() if name in table.columns]
         self.findings = Findings()
         self.classes: Counter[str] = Counter()
         self._columns = {column.name: column for column in schema.columns}
-
-    def expressions(self) -> list[pl.Expr]:
-        """Each column twice: as text, with null where it is missing, and as a number."""
-        found = []
-        for name in self.names:
-            text = as_text(name, self.table.dtypes[name])
-            # a text that the schema expects is never missing: "NA" may be a category
-            missing = is_missing(text) & ~text.is_in(self._expected(name))
-            found.append(pl.when(~missing).then(text).alias(f"text {name}"))
-            found.append(as_number(name, self.table.dtypes[name]).alias(f"number {name}"))
-        return found
 
     def _expected(self, name: str) -> Sequence[str]:
         if name == self.schema.target.column:
@@ -81,7 +70,8 @@ class _Checker:
 
     def add(self, batch: pl.DataFrame) -> None:
         for name in self.names:
-            cells = _Cells(name, batch[f"text {name}"], batch[f"number {name}"].to_numpy())
+            text = present_texts(batch[name], self._expected(name))
+            cells = _Cells(name, text, as_numbers(batch[name]))
             match self._columns.get(name):
                 case Number() as column:
                     imputed = None if column.missing is None else f"{column.missing:g}"

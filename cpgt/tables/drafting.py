@@ -39,7 +39,7 @@ from cpgt.tables.schema import (
     parse_schema,
     schema_as_dict,
 )
-from cpgt.tables.values import as_number, as_text, is_missing
+from cpgt.tables.values import as_numbers, present_texts
 from cpgt.wire.arrays import Floats
 
 DEVIATIONS = 3.0
@@ -100,21 +100,19 @@ def draft_schema(
 
 def _read_all(table: Table) -> pl.DataFrame:
     """All columns as text, null where a value is missing."""
-    cells = []
-    for name, dtype in table.dtypes.items():
-        text = as_text(name, dtype)
-        cells.append(pl.when(~is_missing(text)).then(text).alias(name))
-    frames = [frame for frame in table.select(cells) if frame.height]
-    return (
-        pl.concat(frames)
-        if frames
-        else pl.DataFrame(schema=dict.fromkeys(table.dtypes, pl.String()))
-    )
+    frames = [
+        pl.DataFrame([present_texts(cells) for cells in batch])
+        for batch in table.batches(table.columns)
+        if batch.height
+    ]
+    if not frames:
+        raise TableError(f"{table.source}: has no rows")
+    return pl.concat(frames)
 
 
 def _numbers(values: pl.Series) -> Floats:
     """The finite numbers of a column."""
-    numbers = values.to_frame().select(as_number(values.name, values.dtype)).to_series().to_numpy()
+    numbers = as_numbers(values)
     finite: Floats = numbers[np.isfinite(numbers)]
     return finite
 

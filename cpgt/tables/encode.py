@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from cpgt.tables.errors import TableError
 from cpgt.tables.reading import Table, ignored_columns, open_table, require_columns
 from cpgt.tables.schema import Category, Number, Range, Schema, Target, Task, Weight
-from cpgt.tables.values import as_code, as_number
+from cpgt.tables.values import UNKNOWN, as_codes, as_numbers
 from cpgt.wire.arrays import Floats
 
 if TYPE_CHECKING:
@@ -62,30 +62,11 @@ def encode_table(schema: Schema, source: str | Path | Table, *, target: bool = T
     needed = schema.used_columns(target=target)
     require_columns(table, needed)
     encoder = _Encoder(schema, target=target)
-    for batch in table.select(_expressions(schema, table, target=target)):
+    for batch in table.batches(needed):
         encoder.add(batch)
     if not encoder.blocks:
         raise TableError(f"{table.source}: has no rows")
     return encoder.finish(ignored_columns(table, needed))
-
-
-def _expressions(schema: Schema, table: Table, *, target: bool) -> list[pl.Expr]:
-    """Each needed column as numbers. What cannot be read is NaN, or a code of -1."""
-    found = []
-    for column in schema.columns:
-        dtype = table.dtypes[column.name]
-        if isinstance(column, Number):
-            found.append(as_number(column.name, dtype))
-        else:
-            codes = {category: code for code, category in enumerate(column.categories)}
-            found.append(as_code(column.name, dtype, codes))
-    if target:
-        name, labels = schema.target.column, schema.target.labels
-        dtype = table.dtypes[name]
-        found.append(as_code(name, dtype, labels) if labels else as_number(name, dtype))
-        if schema.weight:
-            found.append(as_number(schema.weight.column, table.dtypes[schema.weight.column]))
-    return found
 
 
 @dataclass
@@ -117,16 +98,15 @@ class _Encoder:
     def _encode_columns(self, batch: pl.DataFrame, features: Floats) -> None:
         rows = iter(features)
         for column in self.schema.columns:
-            values = batch[column.name].to_numpy()
             if isinstance(column, Number):
-                self._encode_number(column, values, next(rows))
+                self._encode_number(column, batch[column.name], next(rows))
             else:
-                self._encode_category(column, values, rows)
+                self._encode_category(column, batch[column.name], rows)
 
-    def _encode_number(self, column: Number, values: Floats, out: Floats) -> None:
-        missing = np.isnan(values)
+    def _encode_number(self, column: Number, cells: pl.Series, out: Floats) -> None:
+        np.copyto(out, as_numbers(cells))
+        missing = np.isnan(out)
         self._count(column.name, f"missing or no number; taken as {column.imputed:g}", missing)
-        np.copyto(out, values)
         out[missing] = column.imputed
         self._scale(column.name, column.bounds, out)
 
@@ -139,8 +119,9 @@ class _Encoder:
         out /= bounds.half_width
         np.clip(out, -1.0, 1.0, out=out)  # the division rounds
 
-    def _encode_category(self, column: Category, codes: Floats, rows: Iterator[Floats]) -> None:
-        unknown = codes < 0
+    def _encode_category(self, column: Category, cells: pl.Series, rows: Iterator[Floats]) -> None:
+        codes = as_codes(cells, {text: code for code, text in enumerate(column.categories)})
+        unknown = codes == UNKNOWN
         imputed = "0 in all features" if column.missing is None else repr(column.missing)
         self._count(column.name, f"missing or in no category; taken as {imputed}", unknown)
         for code, category in enumerate(column.categories):
@@ -164,9 +145,12 @@ class _Encoder:
                 row *= factors
 
     def _encode_target(self, target: Target, batch: pl.DataFrame) -> Floats:
-        values = batch[target.column].to_numpy().astype(np.float64)
+        cells = batch[target.column]
         if target.labels:
-            values[values < 0] = np.nan
+            codes = as_codes(cells, target.labels)
+            values = np.where(codes == UNKNOWN, np.nan, codes)
+        else:
+            values = as_numbers(cells).copy()
         self._count(target.column, "no usable target; the record counts as zero", np.isnan(values))
         if target.bounds:
             self._scale(target.column, target.bounds, values)
@@ -177,7 +161,7 @@ class _Encoder:
         return values
 
     def _encode_weight(self, weight: Weight, batch: pl.DataFrame) -> Floats:
-        values = batch[weight.column].to_numpy().astype(np.float64)
+        values = as_numbers(batch[weight.column]).copy()
         missing = np.isnan(values)
         self._count(weight.column, "no weight; taken as 0", missing)
         values[missing] = 0.0

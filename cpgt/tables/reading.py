@@ -7,11 +7,11 @@ row decides how another is read.
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 from cpgt.tables.errors import TableError
 
@@ -25,17 +25,17 @@ NOT_UTF8 = "is not UTF-8 text; save it as CSV UTF-8"
 BATCH_ROWS = 2**16
 OTHER_SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "vertical bars", ",": "commas"}
 
-Select: TypeAlias = "Callable[[Sequence[pl.Expr]], Iterator[pl.DataFrame]]"
-
 
 @dataclass(frozen=True)
 class Table:
-    """A table that is read when `select` is called: these expressions of its columns, in batches
-    of rows, in the order of the table."""
-
     source: str
-    dtypes: Mapping[str, pl.DataType]  # of each column, by its name
-    select: Select
+    columns: tuple[str, ...]
+    lazy: pl.LazyFrame
+
+    def batches(self, names: Sequence[str]) -> Iterator[pl.DataFrame]:
+        """These columns in batches of rows, in the order of the table. Reads the file."""
+        with _in_one_line(self.source):
+            yield from self.lazy.select(names).collect_batches(chunk_size=BATCH_ROWS)
 
 
 def open_table(source: str | Path) -> Table:
@@ -88,13 +88,7 @@ def _open_parquet(path: Path) -> Table:
 
 def _lazy_table(source: str, lazy: pl.LazyFrame) -> Table:
     with _in_one_line(source):
-        dtypes = dict(lazy.collect_schema())
-
-    def select(expressions: Sequence[pl.Expr]) -> Iterator[pl.DataFrame]:
-        with _in_one_line(source):
-            yield from lazy.select(expressions).collect_batches(chunk_size=BATCH_ROWS)
-
-    return Table(source, dtypes, select)
+        return Table(source, tuple(lazy.collect_schema().names()), lazy)
 
 
 @contextmanager
@@ -144,7 +138,7 @@ def require_columns(table: Table, needed: Sequence[str]) -> None:
 
 def missing_columns(table: Table, needed: Sequence[str]) -> str | None:
     """All columns that are missing, and what may be the reason; None if none is."""
-    missing = [name for name in needed if name not in table.dtypes]
+    missing = [name for name in needed if name not in table.columns]
     if not missing:
         return None
     none = "there is no column" if len(missing) == 1 else "there are no columns"
@@ -153,7 +147,7 @@ def missing_columns(table: Table, needed: Sequence[str]) -> str | None:
 
 
 def ignored_columns(table: Table, needed: Sequence[str]) -> str | None:
-    extra = [name for name in table.dtypes if name not in needed]
+    extra = [name for name in table.columns if name not in needed]
     if not extra:
         return None
     shown = ", ".join(map(repr, extra[:10])) + " ..." * (len(extra) > 10)
@@ -161,7 +155,7 @@ def ignored_columns(table: Table, needed: Sequence[str]) -> str | None:
 
 
 def _reason(table: Table, missing: Sequence[str]) -> str:
-    names = list(table.dtypes)
+    names = table.columns
     for separator, plural in OTHER_SEPARATORS.items():
         if len(names) == 1 and separator in names[0]:
             wanted = "tabs" if table.source.lower().endswith(".tsv") else "commas"

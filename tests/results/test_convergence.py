@@ -23,10 +23,11 @@ def of_run(network: Network, rounds: int, change: float | None = None) -> str | 
     references = cpgt.run(network, rounds=rounds, seed=1).references
     mean = references.mean(axis=0)
     apart = float(np.linalg.norm(references - mean))
-    return unsettled(network, rounds, change, apart, mean.tolist())
+    planned = network.model_copy(update={"rounds": rounds})
+    return unsettled(planned, rounds, change, apart, mean.tolist())
 
 
-@pytest.mark.parametrize("name", ["quadratic", "ridge", "logistic", "softmax", "huber"])
+@pytest.mark.parametrize("name", ["quadratic", "ridge", "logistic", "softmax", "huber", "poisson"])
 def test_shipped_networks_converge(name: str) -> None:
     network = network_of(name)
     assert of_run(network, network.rounds) is None
@@ -78,7 +79,11 @@ def test_a_run_that_its_own_rule_ended_needs_another_rule() -> None:
     assert found and found.endswith("; lower stop.change")
 
 
+def test_a_run_that_its_budget_ended_needs_a_larger_one() -> None:
+    found = unsettled(network_of("paper"), 10, 1.0, 1.0, [1.0])
+    assert found and found.endswith("; the budget is too small for all rounds")
+
+
 def test_a_model_of_zeros_has_converged_if_nothing_moves() -> None:
-    assert unsettled(network_of(), 10, 0.0, 0.0, [0.0]) is None
-    assert unsettled(network_of(), 10, None, 0.0, [0.0]) is None
-    assert unsettled(network_of(), 10, 1.0, 0.0, [0.0])
+    for change, converged in ((0.0, True), (None, True), (1.0, False)):
+        assert (unsettled(network_of(), 10, change, 0.0, [0.0]) is None) == converged

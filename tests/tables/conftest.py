@@ -19,6 +19,13 @@ TABLES: dict[str, Any] = {
         {"name": "sex", "kind": "category", "categories": ["female", "male"]},
     ],
 }
+# a network for such tables
+NETWORK: dict[str, Any] = {
+    "rounds": 10,
+    "algorithm": {"kind": "gradient-tracking", "alpha": 0.1},
+    "graph": {"kind": "path", "agents": 2},
+    "objective": {"kind": "logistic", "l2": 0.01, "scale": 0.5},
+}
 
 
 @pytest.fixture

@@ -16,6 +16,7 @@ from cpgt.agent.errors import InputError
 from cpgt.agent.objectives.registry import build_objective
 from cpgt.commands.main import main
 from cpgt.configuration.network import Network
+from cpgt.results.convergence import unsettled
 from cpgt.results.optimum import solve
 from cpgt.tables.schema import parse_schema
 from cpgt.theory.planning.facts import PublicFacts, facts_of
@@ -26,6 +27,7 @@ from cpgt.theory.planning.study import (
     study_objective,
     study_settings,
 )
+from tests.parties import breast_cancer
 
 TARGETS: dict[str, dict[str, Any]] = {
     "two classes": {"labels": {"no": 0, "yes": 1}},
@@ -176,6 +178,19 @@ def test_moments_of_few_records_still_have_steps() -> None:
     )
     assert choose_for_moments(few).alpha < choose_for_moments(many).alpha
     assert choose_for_moments(few).rounds < choose_for_moments(many).rounds
+
+
+@pytest.mark.parametrize("epsilon", [1.0, 3.0])
+def test_agents_of_a_private_study_agree(epsilon: float, tmp_path: Path) -> None:
+    """On real records in unequal parties: each keeps a model that is nearly that of the others."""
+    table = breast_cancer()
+    table.write(tmp_path)
+    planned = table.study(tmp_path, epsilon=epsilon)
+    references = cpgt.run(planned, seed=1).references
+    mean = references.mean(axis=0)
+    apart = float(np.linalg.norm(references - mean))
+    assert apart / math.sqrt(6) < 0.03 * np.linalg.norm(mean)
+    assert unsettled(planned, planned.rounds, None, apart, mean.tolist()) is None
 
 
 @pytest.mark.parametrize(("graph", "agents"), [("path", 5), ("star", 6), ("complete", 3)])

@@ -16,6 +16,8 @@ from cpgt.tables.schema import Schema
 from cpgt.topologies import Topology
 
 CURVATURES = {"logistic": 0.25, "softmax": 0.5, "huber": 1.0, "least-squares": 2.0, "ridge": 2.0}
+AGREEMENT = 0.6
+MODEL_AGREEMENT = 0.3  # where each agent keeps its own x as a model: they differ by about 1 %
 
 
 class Loss(NamedTuple):
@@ -39,6 +41,7 @@ class PublicFacts:
     adjacency: RecordAdjacency = "record"
     feature_bound: float = 1.0  # the largest norm of a record's features
     target_bound: float | None = None  # the largest |b_r| of a regression
+    agreement: float = AGREEMENT  # the part of their differences that agents may keep in a step
 
     def __post_init__(self) -> None:
         agents = self.topology.graph.agents
@@ -159,6 +162,7 @@ def facts_of(
         adjacency="add-remove" if declared else "record",
         feature_bound=feature_bound or 1.0,
         target_bound=target_bound,
+        agreement=MODEL_AGREEMENT if schema else AGREEMENT,
     )
 
 

@@ -8,7 +8,8 @@ coordinates, and all gradients those of the mean loss over all N records:
 | T       | 20 gradients, with momentum 0.75                                                  |
 | C       | the gradient of a record at x = 0, so that nothing is clipped there               |
 | step    | 1 / L, or less, so that noise alone moves x by about `reach`                      |
-| R       | rounds of mixing between gradients until agents differ by 0.6 of what they did    |
+| R       | rounds of mixing between gradients, until agents differ by 0.6 of what they did   |
+|         | (by 0.3 where each keeps its x as a model)                                        |
 | C(v)    | 4 bits a coordinate; in buckets where d is large, so that gamma = 0.5 always works |
 
 Noise alone: T answers, each with sigma = Delta C sqrt(T) / mu in every coordinate of every agent,
@@ -28,7 +29,7 @@ from cpgt.theory.planning.facts import PublicFacts
 from cpgt.topologies import Topology, spectrum
 
 GRADIENTS, MOMENTUM = 20, 0.75
-GAMMA, AGREEMENT, MOST_MIXING = 0.5, 0.6, 100
+GAMMA, MOST_MIXING = 0.5, 100
 SMALLEST_KEPT = 1e-9  # a complete graph agrees in one round
 BITS, BUCKET = 4, 64
 REACH = 8.0  # how far noise may move x, in the unit of the loss
@@ -59,7 +60,7 @@ def choose_settings(facts: PublicFacts, reach: float = REACH) -> Settings:
         clip=clip,
         alpha=_step(facts, clip, reach) / facts.weight,
         momentum=MOMENTUM,
-        every=rounds_of_mixing(facts.topology, GAMMA),
+        every=rounds_of_mixing(facts.topology, GAMMA, facts.agreement),
         gamma=GAMMA,
         bits=BITS,
         bucket=bucket_for(facts.dimension),
@@ -80,10 +81,10 @@ def gradient_noise(facts: PublicFacts, clip: float) -> float:
     return sensitivity * size / (facts.mu * sum(facts.records))
 
 
-def rounds_of_mixing(topology: Topology, gamma: float) -> int:
+def rounds_of_mixing(topology: Topology, gamma: float, agreement: float) -> int:
     """At least 2, so that a step follows the mixing of its gradient."""
     kept = max(1 - gamma * spectrum(topology).gap, SMALLEST_KEPT)
-    return min(MOST_MIXING, max(2, math.ceil(math.log(AGREEMENT) / math.log(kept) - 1e-9)))
+    return min(MOST_MIXING, max(2, math.ceil(math.log(agreement) / math.log(kept) - 1e-9)))
 
 
 def apply_settings(network: Network, facts: PublicFacts, settings: Settings) -> Network:

@@ -32,7 +32,7 @@ from cpgt.configuration.kinds import KindSection
 from cpgt.configuration.network import OBJECTIVE, TASKS, Network
 from cpgt.configuration.schema import NoiseSection, PrivacySection, StopSection
 from cpgt.tables.schema import Schema
-from cpgt.theory.planning.facts import PublicFacts
+from cpgt.theory.planning.facts import AGREEMENT, PublicFacts
 from cpgt.theory.planning.settings import (
     apply_settings,
     bucket_for,
@@ -48,7 +48,7 @@ STOP_ERROR, SHORTENED = 1e-7, 10.0  # mixing leaves messages that much shorter t
 WINDOW = 100
 WITH_INTERCEPT = 0.25  # of l2
 LARGEST_NOISE = 15.0  # of second moments, times d^2
-WORST_CONDITION = 1e4  # assumed where nothing is penalised
+WORST_CONDITION = 1e4  # the largest that is planned for, so that rounds stay in the thousands
 
 
 @dataclass(frozen=True)
@@ -140,7 +140,7 @@ def choose_for_moments(facts: PublicFacts) -> QuietSettings:
 
 def _settings(facts: PublicFacts, largest: float, least: float) -> QuietSettings:
     rate = math.sqrt(least / largest)
-    every = rounds_of_mixing(facts.topology, GAMMA)
+    every = rounds_of_mixing(facts.topology, GAMMA, AGREEMENT)
     steps = math.ceil(SAFETY * -math.log(ACCURACY) / rate)
     return QuietSettings(
         alpha=1 / largest,

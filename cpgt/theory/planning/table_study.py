@@ -8,8 +8,10 @@ from typing import Any
 from cpgt.configuration.loading import parse_network
 from cpgt.configuration.network import Network
 from cpgt.tables.schema import Schema, schema_as_dict
-from cpgt.theory.planning.facts import PublicFacts
-from cpgt.theory.planning.study import study_settings
+from cpgt.theory.planning.facts import facts_of
+from cpgt.theory.planning.study import study_objective, study_settings
+
+ROUNDED = ("algorithm", "privacy", "stop")  # not the objective: its numbers are the model's
 
 
 def network_for(
@@ -33,43 +35,13 @@ def network_for(
         "table": schema_as_dict(schema),
         "graph": {"kind": graph, "agents": agents},
         "algorithm": {"kind": "compressed-gradient-tracking", "alpha": 1.0, "every": 2},
-        "objective": {**_objective(schema), "l2": l2, "scale": agents / sum(records)},
+        "objective": study_objective(schema, agents, sum(records), l2).model_dump(),
     }
     network = parse_network(tables, name)
-    facts = PublicFacts(
-        records=tuple(records),
-        features=len(schema.feature_names),
-        topology=network.topology,
-        objective=network.objective.kind,
-        options=network.objective.options,
-        epsilon=epsilon,
-        delta=delta,
-        feature_bound=schema.row_bound,
-        target_bound=_target_bound(schema),
-    )
+    facts = facts_of(network, records=tuple(records), epsilon=epsilon, delta=delta)
     chosen = study_settings(network, facts).model_dump(exclude_none=True)
-    return parse_network({**_rounded(chosen), "table": tables["table"]}, name)
-
-
-def _objective(schema: Schema) -> dict[str, Any]:
-    if schema.task == "classification":
-        kind = (
-            {"kind": "logistic"}
-            if schema.classes == 2
-            else {"kind": "softmax", "classes": schema.classes}
-        )
-    elif schema.task == "regression":
-        kind = {"kind": "ridge"}
-    else:  # no rate needs to be larger than the largest count
-        kind = {"kind": "poisson", "largest_rate": float(schema.target.counts or 1)}
-    return {**kind, "intercept": schema.intercept}
-
-
-def _target_bound(schema: Schema) -> float | None:
-    """The largest encoded target."""
-    if schema.target.counts is not None:
-        return float(schema.target.counts)
-    return None if schema.task == "classification" else 1.0
+    rounded = {section: _rounded(chosen[section]) for section in ROUNDED if section in chosen}
+    return parse_network({**chosen, **rounded}, name)
 
 
 def _rounded(value: Any) -> Any:
