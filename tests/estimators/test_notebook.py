@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import nbformat
 from nbclient import NotebookClient
@@ -11,8 +12,12 @@ from nbclient import NotebookClient
 NOTEBOOK = Path(__file__).parents[2] / "docs" / "estimators.ipynb"
 
 
+def read_notebook() -> Any:
+    return nbformat.read(NOTEBOOK, as_version=4)  # type: ignore[no-untyped-call]
+
+
 def test_the_notebook_runs(tmp_path: Path) -> None:
-    notebook = nbformat.read(NOTEBOOK, as_version=4)
+    notebook = read_notebook()
     context = {"metadata": {"path": str(tmp_path)}}
     NotebookClient(notebook, timeout=100, kernel_name="python3", resources=context).execute()
     texts = [
@@ -33,5 +38,4 @@ def test_the_notebook_runs(tmp_path: Path) -> None:
 
 def test_the_notebook_is_stored_without_outputs() -> None:
     """They would differ from run to run."""
-    notebook = nbformat.read(NOTEBOOK, as_version=4)
-    assert all(not cell.get("outputs") for cell in notebook.cells)
+    assert all(not cell.get("outputs") for cell in read_notebook().cells)
