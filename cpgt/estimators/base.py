@@ -22,7 +22,7 @@ from cpgt.configuration.network import Network
 from cpgt.configuration.schema import StopSection
 from cpgt.estimators.encoding import range_of, shorten_rows
 from cpgt.estimators.report import Report
-from cpgt.models.promise import REASONS, state_promise
+from cpgt.models.promise import BROKEN, REASONS, state_promise
 from cpgt.runs.in_process import Result, run
 from cpgt.theory.planning.facts import PublicFacts
 from cpgt.theory.planning.study import study_settings
@@ -169,9 +169,10 @@ class Federated(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no typ
         epsilon, delta, adjacency = (network.claims.get(key) for key in keys)
         reasons = ["epsilon is None: no noise is added"] if self.epsilon is None else []
         reasons += [REASONS[SEEDED]] if self.seed is not None else []
+        promise = state_promise(network.mechanism, epsilon, delta, adjacency)
         x = result.x[-1]
         return Report(
-            promise=state_promise(network.mechanism, epsilon, delta, adjacency),
+            promise=BROKEN if reasons else promise,
             mechanism=network.mechanism,
             epsilon=epsilon,
             delta=delta,

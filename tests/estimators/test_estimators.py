@@ -197,6 +197,7 @@ def test_noise_is_new_in_every_fit_unless_a_seed_is_given() -> None:
     seeded = [LogisticRegression(seed=1).fit(X, y, party=party) for _ in range(2)]
     assert seeded[0].coef_.tolist() == seeded[1].coef_.tolist()
     (reason,) = seeded[0].report_.not_private
+    assert seeded[0].report_.promise == "nothing: NOT PRIVATE"
     assert "a seed was given" in reason and f"NOT PRIVATE: {reason}" in repr(seeded[0].report_)
 
 
