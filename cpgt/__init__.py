@@ -9,10 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from cpgt.api import (
+        HuberRegressor,
+        LogisticRegression,
         Network,
         NetworkError,
         Objective,
+        PoissonRegressor,
         Result,
+        Ridge,
         allow_code,
         load_network,
         parse_network,
@@ -21,10 +25,14 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "HuberRegressor",
+    "LogisticRegression",
     "Network",
     "NetworkError",
     "Objective",
+    "PoissonRegressor",
     "Result",
+    "Ridge",
     "allow_code",
     "load_network",
     "parse_network",
@@ -40,3 +48,7 @@ def __getattr__(name: str) -> Any:
 
         return getattr(api, name)
     raise AttributeError(f"module 'cpgt' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -18,7 +18,18 @@ Other modules of `cpgt` may change at any time.
 | `NetworkError` | a network file that cannot be used; one line for each mistake |
 | `allow_code(kinds)` | lets this process run code that network files name as `module:factory` |
 | `Objective` | protocol of an objective: `dimension` and `gradient(x)` |
+| `LogisticRegression(epsilon=, delta=, C=)` | a classifier with scikit-learn's conventions; \
+`fit(X, y, party=ids)` runs an agent for each party, `report_` says what it promises and cost |
+| `Ridge(epsilon=, delta=, alpha=, target_bounds=)` | the same for numbers |
+| `HuberRegressor(threshold=)` | the same with a loss that outliers move less |
+| `PoissonRegressor(largest_count=)` | the same for counts |
+
+The estimators need scikit-learn: `pip install 'cpgt[estimators]'`.
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
 
 from cpgt.agent.objectives import Objective
 from cpgt.configuration.loading import NetworkError, load_network, parse_network, shipped_networks
@@ -26,14 +37,35 @@ from cpgt.configuration.network import Network
 from cpgt.extensions import allow as allow_code
 from cpgt.runs.in_process import Result, run
 
+if TYPE_CHECKING:
+    from cpgt.estimators import HuberRegressor, LogisticRegression, PoissonRegressor, Ridge
+
 __all__ = [
+    "HuberRegressor",
+    "LogisticRegression",
     "Network",
     "NetworkError",
     "Objective",
+    "PoissonRegressor",
     "Result",
+    "Ridge",
     "allow_code",
     "load_network",
     "parse_network",
     "run",
     "shipped_networks",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Load the estimators when one is first used: they need scikit-learn, nothing else does."""
+    if name not in __all__:
+        raise AttributeError(f"module 'cpgt.api' has no attribute {name!r}")
+    try:
+        from cpgt import estimators
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] != "sklearn":
+            raise
+        command = "pip install 'cpgt[estimators]'"
+        raise ImportError(f"cpgt.{name} needs scikit-learn: {command}", name="sklearn") from None
+    return getattr(estimators, name)

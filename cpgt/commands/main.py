@@ -19,6 +19,7 @@ EXTRAS = {
     "networkx": "graphs",
     "polars": "tables",
     "scipy": "theory",
+    "sklearn": "estimators",
     "sqlalchemy": "tables",
     "torch": "torch",
     "yaml": "kubernetes",

@@ -15,6 +15,7 @@ from typing import Any
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from cpgt.models.coefficients import (
     APPLIES,
@@ -25,7 +26,7 @@ from cpgt.models.coefficients import (
     link_of,
     name_coefficients,
 )
-from cpgt.models.promise import Spent
+from cpgt.models.promise import BROKEN, Spent
 from cpgt.process.exit_codes import BAD_INPUT
 from cpgt.tables.schema import Schema, parse_schema, schema_as_dict
 from cpgt.wire.arrays import Floats
@@ -79,6 +80,8 @@ def make_model(
 ) -> Model:
     """`network` are the parameters of a plan: `PublicNetwork.parameters`."""
     link = link_of(network["objective"]["kind"], schema, len(x))
+    if not_private:
+        privacy = replace(privacy, promise=BROKEN)
     return Model(
         version=VERSION,
         vector=vector,

@@ -27,6 +27,9 @@ Mechanism: TypeAlias = Literal["gradient", "objective", "state"]
 Adjacency: TypeAlias = Literal["record", "add-remove", "function"]
 
 
+BROKEN = "nothing: NOT PRIVATE"  # for whatever reason, in place of a promise
+
+
 class Spent(Struct, frozen=True, forbid_unknown_fields=True):
     """The privacy that a run has spent. None where it is not stated."""
 

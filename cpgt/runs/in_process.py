@@ -32,6 +32,7 @@ from cpgt.wire.transports import MemoryTransport
 class Result:
     """The states of all agents over K rounds, and the bytes they sent. The states are private."""
 
+    rounds: int  # K
     x: Floats  # (K + 1, n, d)
     y: Floats  # (K + 1, n, d), or (K + 1, n, 0) for an algorithm without y
     eta_y: Floats  # (K, n, d), or (K, n, 0)
@@ -39,20 +40,20 @@ class Result:
     edges: list[tuple[int, int]]  # directed
     bytes: dict[str, NDArray[np.int64]]  # layer -> (K, number of directed edges)
 
-    @property
-    def rounds(self) -> int:
-        return len(self.eta_y)
-
 
 class _Memory:
-    """Records states in lists."""
+    """Records states in lists: those of all rounds, or the last one."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, history: bool) -> None:
         self.x: list[Floats] = []
         self.y: list[Floats] = []
         self.eta_y: list[Floats] = []
+        self._history = history
 
     def state(self, values: Floats) -> None:
+        if not self._history:
+            for states in (self.x, self.y, self.eta_y):
+                states.clear()
         self.x.append(values[0].copy())
         self.y.append(values[1:].flatten())
 
@@ -66,22 +67,25 @@ def run(
     *,
     rounds: int | None = None,
     seed: int | None = None,
+    history: bool = True,
 ) -> Result:
     """Run the network in this process. `objectives` (agent 1 first) replace the data files.
 
-    The run ends early as a run of processes does: when a privacy budget is spent, or by `stop`."""
+    The run ends early as a run of processes does: when a privacy budget is spent, or by `stop`.
+    Without `history`, x and y hold the last states alone, with shape (1, n, d)."""
     network = load_network(network) if isinstance(network, str) else network
     objectives = build_objectives(network, {}) if objectives is None else list(objectives)
     _check(network, objectives)
     if rounds is not None and rounds < 1:
         raise InputError(f"rounds must be at least 1, not {rounds}")
     parts, rounds = parts_of(network, objectives), rounds or network.rounds
-    memories = [_Memory() for _ in parts]
+    memories = [_Memory(history=history) for _ in parts]
     with np.errstate(all="ignore"):  # divergence is reported as an error, not as warnings
         participants, accounts = _participants(network, parts, rounds, memories, seed)
         _play(network, participants, accounts, rounds)
     edges = [(agent, peer) for agent, peers in network.neighbours.items() for peer in peers]
     return Result(
+        rounds=participants[0].round,
         x=_by_round(memory.x for memory in memories),
         y=_by_round(memory.y for memory in memories),
         eta_y=_by_round(memory.eta_y for memory in memories),

@@ -95,7 +95,7 @@ def test_a_run_without_noise_is_labelled(tmp_path: Path) -> None:
     assert coefficients(tmp_path).tolist() == run.participant.core.values[0].tolist()
     assert model.not_private == [NO_NOISE]
     assert lines[-1] == f"NOT PRIVATE: {NO_NOISE}"
-    assert model.privacy.promise == "nothing: there is no mechanism that adds noise"
+    assert model.privacy.promise == "nothing: NOT PRIVATE"
 
 
 def test_noise_on_x_alone_is_no_reason_to_give_x_away(tmp_path: Path) -> None:
@@ -110,6 +110,7 @@ def test_a_seed_and_a_trace_are_named(tmp_path: Path) -> None:
     run = ended(tmp_path, PAPER, seeded=True, observe=tmp_path)
     leave_model(run.settings, run.session)
     assert load_model(tmp_path).not_private == [REASONS[SEEDED], REASONS[OBSERVED]]
+    assert load_model(tmp_path).privacy.promise == "nothing: NOT PRIVATE"
 
 
 def test_no_path_and_no_figure_about_the_data_is_in_the_file(tmp_path: Path) -> None:

@@ -26,13 +26,19 @@ def summary(tmp_path: Path) -> Summary:
 
 
 def test_the_mean_and_the_highest_epsilon(summary: Summary, tmp_path: Path) -> None:
-    leave_public_model(LOGISTIC, replace(summary, not_private=["why"]), tmp_path)
+    leave_public_model(LOGISTIC, summary, tmp_path)
     model = load_model(tmp_path)
     assert model.matrix.tolist() == [[1.0, 2.0]]
     assert model.vector == "the mean of the public references x^c of 6 agents"
     assert model.privacy.promise == "epsilon 3, delta 1e-05, if one record of an agent is replaced"
-    assert (model.disagreement, model.not_private, model.rounds) == (0.25, ["why"], 10)
+    assert (model.disagreement, model.not_private, model.rounds) == (0.25, [], 10)
     assert model.agents == [1, 2, 3, 4, 5, 6]
+
+
+def test_a_run_that_is_not_private_promises_nothing(summary: Summary) -> None:
+    model = public_model(LOGISTIC, replace(summary, not_private=["why"]))
+    assert model and model.not_private == ["why"]
+    assert model.privacy.promise == "nothing: NOT PRIVATE"
 
 
 def test_without_every_agents_epsilon_nothing_is_promised(summary: Summary) -> None:

@@ -89,13 +89,13 @@ def test_agents_by_hand_leave_the_models_of_a_run_in_one_process(
     expected = package.run(package.load_network(str(study)), seed=7)
     schema = load_schema(study / "schema.toml")
     distance = float(np.linalg.norm(expected.references - expected.references.mean(axis=0)))
-    promise = "epsilon 3, delta 1e-05, if one record of an agent is replaced"
     for agent, process in agents.items():
         _, err = process.communicate(timeout=20)
         assert process.returncode == 0, err
         where, what, why = err.splitlines()[-3:]
         assert where == f"agent {agent}: model: own-{agent}/model.json"
-        assert what == f"agent {agent}: it is x(K) of agent {agent}; it promises {promise}"
+        it = f"it is x(K) of agent {agent}; it promises nothing: NOT PRIVATE"
+        assert what == f"agent {agent}: {it}", "anyone who knows the seed can take the noise off"
         assert why.startswith(f"agent {agent}: NOT PRIVATE: a seed was given")
         model = load_model(tmp_path / f"own-{agent}")
         assert model.matrix[0].tolist() == expected.x[-1, agent - 1].tolist(), "to the bit"
@@ -106,7 +106,8 @@ def test_agents_by_hand_leave_the_models_of_a_run_in_one_process(
         assert str(study) not in (tmp_path / f"own-{agent}" / "model.json").read_text()
     common = load_model(tmp_path / "run")
     assert common.matrix[0].tolist() == expected.references.mean(axis=0).tolist()
-    assert common.privacy.promise == promise
+    assert common.privacy.promise == "nothing: NOT PRIVATE"
+    assert (common.privacy.epsilon, common.privacy.delta) == (3.0, 1e-5)
     assert common.vector == "the mean of the public references x^c of 3 agents"
 
 
@@ -122,7 +123,12 @@ def test_a_run_evaluates_its_model_on_test_records(
     assert figures["metrics"]["auc"] > 0.8, "it has learned something"
     rows = cpgt.run("predict", "run/agents/2", study / "test.csv").stdout.splitlines()
     assert rows[0] == "ill,P(no),P(yes)" and len(rows) == 101
-    assert not (tmp_path / "run" / "uncompressed").exists()
+    promise = "epsilon 3, delta 1e-05, if one record of an agent is replaced"
+    assert load_model(tmp_path / "run").privacy.promise == promise
+    assert (
+        f"agent 2: it is x(K) of agent 2; it promises {promise}"
+        in (tmp_path / "run" / "agents" / "2" / "log.txt").read_text().splitlines()
+    )
 
 
 def test_a_model_that_cannot_be_written_is_one_line_and_ends_nothing_else(
