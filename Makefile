@@ -29,7 +29,7 @@ test: .venv/ready
 
 # PyTorch is a large download, so its tests have an environment of their own; TORCH may name a version
 test-torch: .venv-torch/ready
-	.venv-torch/bin/pytest tests/adapters/with_torch.py
+	OMP_NUM_THREADS=1 .venv-torch/bin/pytest tests/adapters/with_torch.py
 
 .venv-torch/ready: pyproject.toml setup.py
 	$(PYTHON) -m venv .venv-torch

@@ -11,8 +11,10 @@ from numpy.typing import NDArray
 from cpgt.agent.errors import CodeError
 from cpgt.agent.objectives import Data
 from cpgt.agent.objectives.loading import real_arrays
-from cpgt.agent.objectives.records import block_length
 from cpgt.wire.arrays import Floats
+
+CHUNK_NUMBERS = 2**20  # of the gradients that are in memory at a time
+LONGEST = 256  # rows; of a short table not much more is computed than it has
 
 
 class Losses(ABC):
@@ -43,7 +45,7 @@ class Losses(ABC):
 
     def record_gradients(self, x: Floats) -> Iterator[Floats]:
         """Row r is a function of record r and x alone, to the bit."""
-        rows = block_length(self.dimension)
+        rows = chunk_length(self.dimension)
         for start in range(0, self.records, rows):
             part = slice(start, start + rows)
             features, targets = self._features[part].copy(), self._targets[part].copy()
@@ -67,6 +69,11 @@ class Losses(ABC):
         self, x: Floats, features: Floats, targets: Floats, rows: int
     ) -> tuple[Floats, Floats]:
         """The losses (n,) of these n <= rows records at x, and their gradients (n, d)."""
+
+
+def chunk_length(dimension: int) -> int:
+    """Rows of a chunk. It depends on nothing but d, which is public."""
+    return min(max(CHUNK_NUMBERS // dimension, 1), LONGEST)
 
 
 def _finite_rows(array: Floats) -> NDArray[np.bool_]:

@@ -4,7 +4,7 @@ The gradient mechanism needs rows that depend on one record and x alone, to the 
 records (vmap) does not give that: its matrix products round a row differently from the record
 alone. So records are taken one after the other by one compiled loop (lax.map), always over the same
 number of rows, the last ones padded. The barrier keeps the compiler from joining the work of
-neighbouring records. That takes 2 to 3 times as long as a batch (docs/extending.md).
+neighbouring records. docs/extending.md has what that costs.
 """
 
 from __future__ import annotations

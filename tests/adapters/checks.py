@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+import cpgt
 from cpgt.agent.objectives import Data, RecordObjective
 from cpgt.agent.privacy.clipping import clipped_sum
 from cpgt.wire.arrays import Floats
@@ -68,3 +69,26 @@ def check_sum(make: Make, data: dict[str, Floats], x: Floats, l2: float) -> None
     both = objective.gradient(np.stack([x, 2 * x]))
     np.testing.assert_allclose(both[0], found, rtol=1e-6)
     np.testing.assert_allclose(objective.regulariser_gradient(x), l2 * x)
+
+
+def check_private_run(make: Make, dimension: int) -> None:
+    """Three agents with the gradient mechanism, from x = 0 towards a smaller gradient."""
+    network = cpgt.parse_network(
+        {
+            "rounds": 20,
+            "algorithm": {"kind": "gradient-tracking", "alpha": 1.0},
+            "graph": {"kind": "complete", "agents": 3},
+            "privacy": {"mechanism": "gradient", "epsilon": 200.0, "delta": 1e-5, "clip": 1.0},
+            "objective": {"kind": "idle", "dimension": dimension},
+        }
+    )
+    tables = [records(60, 5, seed) for seed in (1, 2, 3)]
+    for table in tables:
+        table["labels"] = table["A"][:, :3].argmax(axis=1).astype(np.float64)
+    objectives = [make(table) for table in tables]
+    result = cpgt.run(network, objectives, seed=1)
+    first, last = (
+        float(np.linalg.norm(sum(objective.gradient(x) for objective in objectives)))
+        for x in (result.x[0].mean(axis=0), result.x[-1].mean(axis=0))
+    )
+    assert last < first / 2

@@ -13,7 +13,13 @@ from cpgt.adapters import jax_objective
 from cpgt.agent.errors import DataError
 from cpgt.agent.objectives import RecordObjective
 from cpgt.wire.arrays import Floats
-from tests.adapters.checks import check_bad_records, check_rows, check_sum, records
+from tests.adapters.checks import (
+    check_bad_records,
+    check_private_run,
+    check_rows,
+    check_sum,
+    records,
+)
 
 SCALE, L2 = 0.25, 0.125
 
@@ -42,7 +48,7 @@ def network(data: Any, hidden: int = 8, features: int = 5) -> RecordObjective:
 
 @pytest.mark.parametrize(
     ("features", "hidden", "number"),
-    [(1, 1, 2), (5, 8, 70), (13, 17, 300), (64, 32, 130), (200, 100, 80)],
+    [(1, 1, 2), (5, 8, 70), (13, 17, 600), (64, 32, 130), (200, 100, 80)],
 )
 def test_a_row_depends_on_its_record_alone(features: int, hidden: int, number: int) -> None:
     data = records(number, features)
@@ -75,6 +81,11 @@ def test_records_may_be_images() -> None:
 def test_bad_records_count_as_zero() -> None:
     data = records(70, 5)
     check_bad_records(network, data, np.full(network(data).dimension, 0.1))
+
+
+def test_a_private_run() -> None:
+    dimension = network(records(3, 5)).dimension
+    check_private_run(lambda data: jax_objective(loss, layers(5, 8), data, scale=1 / 60), dimension)
 
 
 def test_the_gradient_is_that_of_the_sum() -> None:

@@ -12,7 +12,14 @@ import torch
 from cpgt.adapters import torch_objective
 from cpgt.agent.errors import DataError
 from cpgt.agent.objectives import RecordObjective
-from tests.adapters.checks import check_bad_records, check_rows, check_sum, gradients, records
+from tests.adapters.checks import (
+    check_bad_records,
+    check_private_run,
+    check_rows,
+    check_sum,
+    gradients,
+    records,
+)
 
 SCALE, L2 = 0.25, 0.125
 
@@ -77,6 +84,13 @@ def test_a_loss_that_never_works_is_reported() -> None:
     without_target: Any = torch.sum
     with pytest.raises((TypeError, RuntimeError)):
         torch_objective(lambda: layers(5, 8), without_target, records(3, 5))
+
+
+def test_a_private_run() -> None:
+    dimension = network(records(3, 5)).dimension
+    check_private_run(
+        lambda data: torch_objective(lambda: layers(5, 8), loss, data, scale=1 / 60), dimension
+    )
 
 
 def test_the_gradient_is_that_of_the_sum() -> None:
