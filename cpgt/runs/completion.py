@@ -19,6 +19,7 @@ from cpgt.configuration.network import ALGORITHM, COMPRESSOR, OBJECTIVE, Network
 from cpgt.configuration.schema import NoiseSection, PrivacySection, StopSection
 from cpgt.coordinator.errors import RunError
 from cpgt.results.printing import print_summary
+from cpgt.results.report import leave_report
 from cpgt.results.summary import Distances, Summary, compare, read_summary, write_summary
 from cpgt.runs.experiment import Experiment
 from cpgt.runs.folder import agent_folder
@@ -48,6 +49,7 @@ def complete_run(
             summary = replace(summary, uncompressed=compare(summary, measured))
     write_summary(summary, out)
     print_summary(summary, out, console)
+    console.print(leave_report(out), highlight=False, markup=False, soft_wrap=True)
     return code
 
 
