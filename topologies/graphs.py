@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Annotated, Any, TypeAlias
 
 from cpgt.bounds import Bounds, Count, Fraction
+from cpgt.process.suggestions import did_you_mean
 from cpgt.topologies.topology import Graph, TopologyError
 
 Agents: TypeAlias = Annotated[int, Bounds(ge=1), "Number of agents."]
@@ -139,7 +140,8 @@ def build_graph(kind: str, **options: Any) -> Graph:
     from pydantic import ConfigDict, ValidationError, validate_call
 
     if kind not in GRAPHS:
-        raise TopologyError(f"no graph is called {kind!r}; there are {', '.join(GRAPHS)}")
+        hint = did_you_mean(kind, GRAPHS)
+        raise TopologyError(f"no graph is called {kind!r}; there are {', '.join(GRAPHS)}{hint}")
     try:
         return validate_call(config=ConfigDict(strict=True))(GRAPHS[kind])(**options)
     except ValidationError as error:

@@ -6,6 +6,9 @@ from typing import Any
 
 import click
 
+from cpgt.commands import options as shared
+from cpgt.process.suggestions import did_you_mean
+
 
 @click.command()
 @click.argument("kind")
@@ -14,7 +17,10 @@ import click
               help="metropolis, max-degree or lazy.")  # fmt: skip
 @click.option("--option", "options", multiple=True, metavar="KEY=VALUE",
               help="An option of the graph, e.g. degree=4.")  # fmt: skip
-def topology(kind: str, agents: int | None, weights: str, options: tuple[str, ...]) -> None:
+@shared.as_json
+def topology(
+    kind: str, agents: int | None, weights: str, options: tuple[str, ...], as_json: bool
+) -> None:
     """Show a graph, its weight matrix W and the spectrum, as text."""
     from cpgt.configuration.loading import apply_overrides
     from cpgt.topologies import WEIGHTS, TopologyError, build_graph
@@ -22,18 +28,57 @@ def topology(kind: str, agents: int | None, weights: str, options: tuple[str, ..
     chosen: dict[str, Any] = {} if agents is None else {"agents": agents}
     apply_overrides(chosen, options)
     if weights not in WEIGHTS:
-        raise TopologyError(f"no weights are called {weights!r}; there are {', '.join(WEIGHTS)}")
-    click.echo(_topology_text(WEIGHTS[weights](build_graph(kind, **chosen))))
+        there_are = f"there are {', '.join(WEIGHTS)}{did_you_mean(weights, WEIGHTS)}"
+        raise TopologyError(f"no weights are called {weights!r}; {there_are}")
+    made = WEIGHTS[weights](build_graph(kind, **chosen))
+    if as_json:
+        shared.print_json(_topology_dict(made))
+    else:
+        click.echo(_topology_text(made))
 
 
 @click.command()
-def algorithms() -> None:
+@shared.as_json
+def algorithms(as_json: bool) -> None:
     """Show all algorithms: source, messages, compression, privacy and limit."""
-    from rich.console import Console
+    from cpgt.commands.algorithm_table import algorithms_as_dicts, show_algorithms
 
-    from cpgt.commands.algorithm_table import show_algorithms
+    if as_json:
+        shared.print_json(algorithms_as_dicts())
+    else:
+        show_algorithms(shared.console())
 
-    show_algorithms(Console())
+
+@click.command()
+@shared.as_json
+def networks(as_json: bool) -> None:
+    """List the networks that are shipped: what `cpgt run NAME` can run."""
+    from rich.table import Column, Table
+
+    from cpgt.configuration.loading import describe_shipped
+
+    found = describe_shipped()
+    if as_json:
+        shared.print_json(found)
+        return
+    table = Table(Column("network", no_wrap=True), "what it is", box=None, padding=(0, 2, 0, 0))
+    for name, text in found.items():
+        table.add_row(name, text)
+    shared.console().print(table)
+
+
+def _topology_dict(made: Any) -> dict[str, Any]:
+    from cpgt.topologies import spectrum
+
+    found = spectrum(made)
+    return {
+        "agents": made.graph.agents,
+        "edges": [list(edge) for edge in made.graph.edges],
+        "weights": made.weights.tolist(),
+        "rho_w": found.rho_w,
+        "laplacian": found.laplacian,
+        "gap": found.gap,
+    }
 
 
 def _topology_text(made: Any) -> str:

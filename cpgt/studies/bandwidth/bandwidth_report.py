@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from msgspec import to_builtins
@@ -13,7 +14,7 @@ from rich.filesize import decimal
 from rich.table import Table
 
 from cpgt.results.figures import COLOURS, figure, look
-from cpgt.results.formatting import format_number, make_table, write_json
+from cpgt.results.formatting import format_number, numbers_table, write_json
 from cpgt.results.traffic import ALL_LAYERS, HEADINGS, LINK, TCP, Means
 from cpgt.studies.bandwidth.measure import Measured, RoundSizes
 
@@ -60,13 +61,16 @@ def show_findings(findings: Findings, console: Console) -> None:
     console.print(_layers(findings, "to_target"))
     console.print(f"bytes a round on each edge, {first.label}")
     edge_rows = ((f"{e.sender} -> {e.receiver}", *_sizes(e.per_round)) for e in first.edges)
-    console.print(make_table(("edge", *HEADINGS), edge_rows))
+    table = numbers_table("edge", *HEADINGS)
+    for row in edge_rows:
+        table.add_row(*row)
+    console.print(table)
     for line in sentences(findings):
         console.print(line)
 
 
 def _layers(findings: Findings, sizes: str) -> Table:
-    table = Table("", "rounds", *HEADINGS)
+    table = numbers_table("", "rounds", *HEADINGS, padding=(0, 0), collapse_padding=True)
     for row in findings.measured:
         rounds = format_number(row.rounds, ",", f"> {len(row.residual) - 1:,}")
         rounds = rounds if sizes == "to_target" else "1"
@@ -134,7 +138,7 @@ def _break_even(findings: Findings) -> list[str]:
     ]
 
 
-def write_findings(findings: Findings, out: Path) -> None:
+def findings_as_dict(findings: Findings) -> dict[str, Any]:
     rows = [
         {
             "label": row.label,
@@ -148,7 +152,7 @@ def write_findings(findings: Findings, out: Path) -> None:
         }
         for row in findings.measured
     ]
-    tables = {
+    return {
         "not_private": "an experiment: states were observed and the noise was seeded",
         "target": findings.target,
         "dimension": findings.dimension,
@@ -157,7 +161,10 @@ def write_findings(findings: Findings, out: Path) -> None:
         "break_even": findings.break_even,
         "in_words": sentences(findings),
     }
-    write_json(out / "bandwidth.json", tables)
+
+
+def write_findings(findings: Findings, out: Path) -> None:
+    write_json(out / "bandwidth.json", findings_as_dict(findings))
     _draw(findings, out)
 
 

@@ -54,7 +54,6 @@ def compare_bandwidth(
         findings = replace(findings, break_even=tried)
     write_findings(findings, out)
     show_findings(findings, console)
-    console.print(f"files: {out}", soft_wrap=True)
     return findings
 
 

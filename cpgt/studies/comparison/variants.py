@@ -8,6 +8,7 @@ from typing import Any
 from cpgt.agent.algorithms.registry import ALGORITHMS
 from cpgt.configuration.loading import NetworkError, apply_overrides, parse_network
 from cpgt.configuration.network import Network
+from cpgt.process.suggestions import did_you_mean
 
 
 def variant(network: Network, kind: str, overrides: Sequence[str] = ()) -> Network:
@@ -42,9 +43,8 @@ def read_algorithms(text: str) -> list[str]:
     kinds = list(dict.fromkeys(kind.strip() for kind in text.split(",") if kind.strip()))
     unknown = [kind for kind in kinds if kind not in ALGORITHMS]
     if unknown:
-        raise NetworkError(
-            f"--algorithms: {unknown[0]!r} is not known; choose from {', '.join(ALGORITHMS)}"
-        )
+        choices = f"choose from {', '.join(ALGORITHMS)}{did_you_mean(unknown[0], ALGORITHMS)}"
+        raise NetworkError(f"--algorithms: {unknown[0]!r} is not known; {choices}")
     return kinds or list(ALGORITHMS)
 
 
