@@ -17,6 +17,7 @@ from cpgt.wire.errors import WireError
 EXTRAS = {
     **dict.fromkeys(("jinja2", "markupsafe", "matplotlib"), "figures"),
     "networkx": "graphs",
+    "pandas": "notebook",
     "scipy": "theory",
     "yaml": "kubernetes",
 }

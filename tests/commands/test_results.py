@@ -25,7 +25,9 @@ def run(tmp_path: Path) -> Path:
 
 
 def cpgt(*arguments: object) -> Result:
-    return CliRunner().invoke(main, [str(argument) for argument in arguments])
+    # without COLUMNS, as it is where a program reads the output
+    runner = CliRunner(env={"COLUMNS": None})
+    return runner.invoke(main, [str(argument) for argument in arguments])
 
 
 def as_json(*arguments: object) -> Any:

@@ -18,6 +18,7 @@ from cpgt.results.report.svg import svg_of
 from cpgt.results.traffic import ALL_LAYERS, HEADINGS, Means
 from cpgt.wire.arrays import Floats
 
+NAME = 24  # characters
 FEW = 40  # points: each gets a marker
 # what each layer adds to the one before it
 PARTS = {
@@ -65,7 +66,7 @@ def draw_comparison(records: Mapping[str, RunRecord]) -> str:
             for index, (name, record) in enumerate(records.items()):
                 windows = record.windows
                 if windows and not np.isnan(windows[column]).any():
-                    _curve(panel, windows[column], windows["change"], index, name)
+                    _curve(panel, windows[column], windows["change"], index, _short(name))
             panel.set(xlabel=heading)
             if column in ALL_LAYERS:
                 _show_bytes(panel)
@@ -81,13 +82,14 @@ def draw_layers(bars: Mapping[str, Means]) -> str:
 
     def draw(panels: Sequence[Axes]) -> None:
         (axes,) = panels
-        names = [name for name, sizes in bars.items() if None not in sizes.values()]
-        left = np.zeros(len(names))
+        names = list(bars)
+        places, left = np.arange(len(names)), np.zeros(len(names))
         for index, (layer, part) in enumerate(PARTS.items()):
             ends = np.array([bars[name][layer] or 0.0 for name in names])
-            axes.barh(names, ends - left, left=left, label=part, color=COLOURS[index],
+            axes.barh(places, ends - left, left=left, label=part, color=COLOURS[index],
                       hatch=HATCHES[index], edgecolor="white", linewidth=0.5)  # fmt: skip
             left = ends
+        axes.set_yticks(places, [_short(name) for name in names])
         axes.invert_yaxis()
         axes.grid(axis="y", visible=False)
         axes.set_xlabel("bytes a round, all edges")
@@ -119,6 +121,11 @@ def _curve(axes: Axes, x: Floats, y: Floats, index: int, label: str | None = Non
     if shown.any():
         axes.set_yscale("log")
         axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.0e}"))
+
+
+def _short(name: str) -> str:
+    """A name of any length leaves room for the drawing."""
+    return name if len(name) <= NAME else f"…{name[1 - NAME :]}"
 
 
 def _show_bytes(axes: Axes) -> None:
