@@ -1,4 +1,5 @@
-"""The public Python API. These names are stable; other modules of `cpgt` may change at any time.
+"""The public Python API. These names are stable, and so are those that docs/extending.md imports.
+Other modules of `cpgt` may change at any time.
 
     import cpgt
 
@@ -15,12 +16,14 @@
 | `shipped_networks()` | the names of the networks that are shipped |
 | `Network` | a checked network: what `load_network` and `parse_network` return |
 | `NetworkError` | a network file that cannot be used; one line for each mistake |
+| `allow_code(kinds)` | lets this process run code that network files name as `module:factory` |
 | `Objective` | protocol of an objective: `dimension` and `gradient(x)` |
 """
 
 from cpgt.agent.objectives import Objective
 from cpgt.configuration.loading import NetworkError, load_network, parse_network, shipped_networks
 from cpgt.configuration.network import Network
+from cpgt.extensions import allow as allow_code
 from cpgt.runs.in_process import run
 from cpgt.runs.result import Result
 
@@ -29,6 +32,7 @@ __all__ = [
     "NetworkError",
     "Objective",
     "Result",
+    "allow_code",
     "load_network",
     "parse_network",
     "run",

@@ -21,7 +21,7 @@ from msgspec import Meta, Struct, structs
 from cpgt.wire.errors import ProtocolError, WireError
 from cpgt.wire.kernel import Counts
 
-VERSION = 4
+VERSION = 5
 MAX_ROUND = 2**32
 MAX_AGENTS = 2**16
 MAX_COUNT = 2**63 - 1
@@ -186,9 +186,14 @@ class Tally(Message, frozen=True):
 
 
 class Stop(Message, frozen=True):
-    """Coordinator -> agent: leave. An empty reason means that all went well."""
+    """Coordinator -> agent: leave. An empty reason means that all went well.
+
+    `disagreement` is the distance of the agents' last references x^c from their mean, all of which
+    are public. None if not all of them are known.
+    """
 
     reason: str
+    disagreement: Annotated[float, Meta(ge=0, le=LARGEST_FLOAT)] | None = None
 
 
 FromAgent: TypeAlias = Hello | Ready | Spent | Status | Report | Finished | Failed

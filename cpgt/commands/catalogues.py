@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import click
 
 from cpgt.commands import options as shared
-from cpgt.process.suggestions import did_you_mean
+from cpgt.commands.options import allow_code
+from cpgt.extensions import is_code
 
 
 @click.command()
@@ -15,22 +17,22 @@ from cpgt.process.suggestions import did_you_mean
 @click.option("--agents", type=int, help="Number of agents.")
 @click.option("--weights", default="metropolis", show_default=True,
               help="metropolis, max-degree or lazy.")  # fmt: skip
-@click.option("--option", "options", multiple=True, metavar="KEY=VALUE",
+@click.option("--option", multiple=True, metavar="KEY=VALUE",
               help="An option of the graph, e.g. degree=4.")  # fmt: skip
 @shared.as_json
 def topology(
-    kind: str, agents: int | None, weights: str, options: tuple[str, ...], as_json: bool
+    kind: str, agents: int | None, weights: str, option: tuple[str, ...], as_json: bool
 ) -> None:
-    """Show a graph, its weight matrix W and the spectrum, as text."""
+    """Show a graph, its weight matrix W and the spectrum, as text.
+
+    KIND is a name, or your own MODULE:FACTORY."""
     from cpgt.configuration.loading import apply_overrides
-    from cpgt.topologies import WEIGHTS, TopologyError, build_graph
+    from cpgt.topologies import build_graph, make_weights
 
     chosen: dict[str, Any] = {} if agents is None else {"agents": agents}
-    apply_overrides(chosen, options)
-    if weights not in WEIGHTS:
-        there_are = f"there are {', '.join(WEIGHTS)}{did_you_mean(weights, WEIGHTS)}"
-        raise TopologyError(f"no weights are called {weights!r}; {there_are}")
-    made = WEIGHTS[weights](build_graph(kind, **chosen))
+    apply_overrides(chosen, option)
+    allow_code(filter(is_code, (kind, weights)), Path.cwd())
+    made = make_weights(weights, build_graph(kind, **chosen), {})
     if as_json:
         shared.print_json(_topology_dict(made))
     else:

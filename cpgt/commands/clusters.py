@@ -43,10 +43,10 @@ def slurm(
 
     if not dry_run:
         require_slurm()
-    model = options.load(network, overrides, rounds)
+    model = options.load_own(network, overrides, rounds)
     folder = options.new_folder(out, model.name).absolute()
     experiment = Experiment(seed, observe)
-    script = write_job(model, folder, experiment, options.own_code(network, model))
+    script = write_job(model, folder, experiment, options.code_folder(network))
     for reason in experiment.reasons(model):
         click.echo(f"NOT PRIVATE: {reason}", err=True)
     if dry_run:
@@ -113,6 +113,7 @@ def export() -> None:
 @click.option("--results-claim", metavar="NAME",
               help="PersistentVolumeClaim that all nodes may write to. "
               "[none: only the log outlives the pods]")  # fmt: skip
+@options.code
 @options.rounds
 @options.change
 @click.option("--out", type=click.File("w", lazy=True), default="-",
@@ -130,4 +131,4 @@ def kubernetes(
 
     model = options.load(network, overrides, rounds)
     documents = manifests(model, Cluster(image, data_claim, results_claim))
-    out.write(to_yaml(documents, model, Path(network).parent))
+    out.write(to_yaml(documents, model, options.network_folder(network)))

@@ -36,8 +36,8 @@ def bandwidth(
     from cpgt.studies.bandwidth.command import compare_bandwidth
 
     options.require("matplotlib")  # before the work: figures are drawn at its end
-    model = options.load(network, overrides, rounds)
-    settings = StudySettings(target, seed, tune, options.own_code(network, model))
+    model = options.load_own(network, overrides, rounds)
+    settings = StudySettings(target, seed, tune, options.code_folder(network))
     folder = options.new_folder(out, f"{model.name}-bandwidth")
     console = options.console(quiet=quiet or as_json)
     findings = compare_bandwidth(model, specs, settings, folder, console)
@@ -76,9 +76,9 @@ def compare(
     options.require("matplotlib")  # before the work: figures are drawn at its end
     kinds = read_algorithms(algorithms)
     common, own = split_overrides(overrides, kinds)
-    model = options.load(network, tuple(common), rounds)
+    model = options.load_own(network, tuple(common), rounds)
     variants = {kind: variant(model, kind, own[kind]) for kind in kinds}
-    settings = StudySettings(target, seed, tune, options.own_code(network, model))
+    settings = StudySettings(target, seed, tune, options.code_folder(network))
     folder = options.new_folder(out, f"compare-{model.name}")
     console = options.console(quiet=quiet or as_json)
     entries = compare_algorithms(variants, settings, folder, console)

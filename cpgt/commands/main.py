@@ -16,9 +16,13 @@ from cpgt.wire.errors import WireError
 # modules that are not installed by default -> the extra of pyproject.toml that installs them
 EXTRAS = {
     **dict.fromkeys(("jinja2", "markupsafe", "matplotlib"), "figures"),
+    "jax": "jax",
     "networkx": "graphs",
     "pandas": "notebook",
+    "polars": "tables",
     "scipy": "theory",
+    "sqlalchemy": "tables",
+    "torch": "torch",
     "yaml": "kubernetes",
 }
 
@@ -33,6 +37,8 @@ COMMANDS = {
     **dict.fromkeys(("submit", "export"), "clusters"),
     **dict.fromkeys(("topology", "algorithms", "networks"), "catalogues"),
     **dict.fromkeys(("report", "show"), "reports"),
+    **dict.fromkeys(("evaluate", "predict"), "models"),
+    **dict.fromkeys(("check", "init"), "tables"),
     "keys": "keys",
     "ledger": "ledger",
 }

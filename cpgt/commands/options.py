@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
@@ -33,6 +34,8 @@ key = click.option("--key", type=click.Path(path_type=Path),
 plain = click.option("--plain", is_flag=True,
                      help="No keys, even between machines: anyone on the path can read, change "
                      "and join.")  # fmt: skip
+schema = click.option("--schema", type=click.Path(path_type=Path),
+                      help="Schema of the table in --data. [the network's]")  # fmt: skip
 quiet = click.option("--quiet", is_flag=True, help="Print the folder of the results alone.")
 as_json = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 
@@ -66,9 +69,36 @@ NOT_NEGATIVE = _Finite(min=0)
 
 
 def load(network: str, overrides: tuple[str, ...] = (), rounds: int | None = None) -> Network:
+    """For commands that read a network: code that it names runs only if `--code` names it, too."""
     from cpgt.configuration.loading import load_network
 
     return load_network(network, _all_overrides(overrides, rounds))
+
+
+def load_with_data(
+    network: str, overrides: tuple[str, ...], rounds: int | None, data: str | None
+) -> Network:
+    """The network with another pattern for the agents' files, which counts from here."""
+    from cpgt.configuration.loading import NetworkError, parse_network
+
+    model = load_own(network, overrides, rounds)
+    if data is None:
+        return model
+    tables = model.model_dump(exclude_none=True, exclude={"synthetic"})
+    model = parse_network({**tables, "data": str(Path(data).absolute())}, network)
+    for agent in model.agents:
+        path = model.data_file(agent)
+        if path and not path.is_file():
+            raise NetworkError(f"--data: there is no file {path} for agent {agent}")
+    return model
+
+
+def load_own(network: str, overrides: tuple[str, ...], rounds: int | None) -> Network:
+    """For commands that start a network. Whoever does it here agrees to the code that it names."""
+    from cpgt.configuration.loading import code_named_by
+
+    allow_code(code_named_by(network, overrides), code_folder(network))
+    return load(network, overrides, rounds)
 
 
 def load_public(network: str, overrides: tuple[str, ...], rounds: int | None) -> PublicNetwork:
@@ -117,20 +147,52 @@ def print_run(folder: Path) -> None:
         print_json({"folder": str(folder), **json.loads(path.read_text(encoding="utf-8"))})
 
 
-def own_code(network: str, model: Network) -> Path:
-    """The folder of the user's MODULE:FACTORY. Modules can be imported from it from now on, if the
-    network names one."""
-    from cpgt.agent.objectives.registry import is_code
-
-    search = Path(network).absolute().parent if Path(network).exists() else Path.cwd()
-    if is_code(model.objective.kind):
-        append_to_path(search)
-    return search
+def network_folder(network: str) -> Path:
+    """The folder of a network file, or the folder that was given in its place."""
+    path = Path(network)
+    return path if path.is_dir() else path.parent
 
 
-def append_to_path(folder: Path) -> None:
-    """At the end: a user's random.py or queue.py must not replace Python's own."""
-    sys.path.append(str(folder.absolute()))
+def code_folder(network: str) -> Path:
+    """Where the modules are that a network names: beside its file."""
+    return network_folder(network).absolute() if Path(network).exists() else Path.cwd()
+
+
+def allow_code(kinds: Iterable[str], folder: Path) -> None:
+    """This process may run this code from now on. Nothing is imported from the folder without.
+
+    The folder is searched last: a user's random.py or queue.py must not replace Python's own."""
+    from cpgt import extensions
+
+    named = list(kinds)
+    for kind in named:
+        if not all(kind.partition(":")):
+            raise click.UsageError(f"--code {kind}: must look like MODULE:FACTORY")
+    if named:
+        extensions.allow(named)
+        sys.path.append(str(folder.absolute()))
+
+
+def code(command: Callable[..., None]) -> Callable[..., None]:
+    """`--code`: what the command may run, allowed before it starts."""
+
+    @click.option(
+        "--code",
+        multiple=True,
+        metavar="MODULE:FACTORY",
+        help="Code of your own that may run, if the network names it. Repeatable.",
+    )
+    @click.option("--objective", multiple=True, hidden=True)  # its name in earlier versions
+    @click.option("--code-folder", type=click.Path(path_type=Path), default=".", hidden=True,
+                  help="Where MODULE is, if not in the current folder.")  # fmt: skip
+    @functools.wraps(command)
+    def with_code(
+        *, code: tuple[str, ...], objective: tuple[str, ...], code_folder: Path, **rest: Any
+    ) -> None:
+        allow_code((*code, *objective), code_folder)
+        command(**rest)
+
+    return with_code
 
 
 def require(module: str) -> None:

@@ -54,11 +54,12 @@ def _check_delta(network: Network, delta: float | None) -> None:
 @_delta
 @click.option("--records", metavar="N,N,...",
               help="Number of records of each agent, or one number for all.")  # fmt: skip
-@click.option("--features", type=click.IntRange(min=1), help="Number of features of a record.")
+@click.option("--features", type=click.IntRange(min=1),
+              help="Number of features of a record. [the schema's]")  # fmt: skip
 @click.option("--feature-bound", type=options.POSITIVE,
-              help="Largest norm of a record's features. [1]")  # fmt: skip
+              help="Largest norm of a record's features. [the schema's, or 1]")  # fmt: skip
 @click.option("--target-bound", type=options.POSITIVE,
-              help="Largest absolute value of a regression's target.")  # fmt: skip
+              help="Largest absolute value of a regression's target. [the schema's]")  # fmt: skip
 @_sensitivity
 @_adjacency
 @_smoothness
@@ -68,6 +69,7 @@ def _check_delta(network: Network, delta: float | None) -> None:
               help="Write the network file with the chosen settings.")  # fmt: skip
 @options.out
 @options.as_json
+@options.code
 def plan(
     network: str, epsilon: float | None, rounds: int | None, overrides: tuple[str, ...],
     write: Path | None, out: Path | None, as_json: bool, delta: float | None, records: str | None,
@@ -75,15 +77,17 @@ def plan(
 ) -> None:  # fmt: skip
     """Choose the settings of NETWORK, and predict what they give.
 
-    With --delta, or for mechanism gradient: from public facts and synthetic records; no data is
-    read. For mechanism state: noise, convergence and accuracy, from the data or similar data.
-    Nothing is sent. With --out, writes plan.json."""
+    With a schema (key `table`), with --delta, or for mechanism gradient: from public facts and
+    synthetic records; no data is read. For mechanism state: noise, convergence and accuracy, from
+    the data or similar data. Nothing is sent. With --out, writes plan.json."""
     if write and not write.absolute().parent.is_dir():
         raise click.ClickException(f"{write}: there is no such folder")
     if write:
         options.check_new([write], "--write")
     model = options.load(network, overrides, rounds)
-    if model.mechanism == "gradient" or (model.mechanism is None and delta is not None):
+    if model.table_schema and model.mechanism != "state":
+        planned = _plan_study(model, epsilon, delta, records, out, as_json)
+    elif model.mechanism == "gradient" or (model.mechanism is None and delta is not None):
         shape = features, feature_bound, target_bound
         planned = _plan_gradient(model, epsilon, delta, records, *shape, out, as_json)
     elif model.mechanism == "objective":
@@ -91,9 +95,40 @@ def plan(
             f"{network}: mechanism 'objective' has nothing to choose: noise follows from epsilon"
         )
     else:
-        planned = _plan_state(network, model, epsilon, delta, given, out, as_json)
+        planned = _plan_state(model, epsilon, delta, given, out, as_json)
     if write:
         write.write_text(planned.to_toml(), encoding="utf-8")
+
+
+def _plan_study(
+    model: Network, epsilon: float | None, delta: float | None, records: str | None,
+    out: Path | None, as_json: bool,
+) -> Network:  # fmt: skip
+    """All settings, and the mechanism, from the schema. Without epsilon: without noise."""
+    from cpgt.results.formatting import write_json
+    from cpgt.theory.planning.facts import facts_of
+    from cpgt.theory.planning.gradient_report import show_settings
+    from cpgt.theory.planning.study import study_settings
+
+    epsilon, delta = epsilon or model.privacy.epsilon, delta or model.privacy.delta
+    if (epsilon is None) != (delta is None):
+        missing = "--epsilon" if epsilon is None else "--delta"
+        raise click.UsageError(f"{missing} is missing, and the network file does not give it")
+    facts = facts_of(
+        model, epsilon=epsilon, delta=delta, records=_counts(records, len(model.agents))
+    )
+    planned = study_settings(model, facts)
+    if planned.mechanism == "gradient":
+        return _plan_gradient(model, epsilon, delta, records, None, None, None, out, as_json)
+    folder = options.new_folder(out, model.name) if out else None
+    found = {"network": planned.model_dump(exclude_none=True, mode="json")}
+    if as_json:
+        options.print_json(found)
+    else:
+        show_settings(planned, facts, options.console())
+    if folder:
+        write_json(folder / "plan.json", found)
+    return planned
 
 
 def _plan_gradient(
@@ -102,8 +137,8 @@ def _plan_gradient(
     out: Path | None, as_json: bool,
 ) -> Network:  # fmt: skip
     from cpgt.results.formatting import write_json
+    from cpgt.theory.planning.facts import facts_of
     from cpgt.theory.planning.gradient_report import plan_as_dict, show_gradient_plan
-    from cpgt.theory.planning.settings import facts_of
     from cpgt.theory.planning.synthetic_rehearsal import plan_gradient_mechanism
 
     epsilon, delta = epsilon or model.privacy.epsilon, delta or model.privacy.delta
@@ -137,8 +172,8 @@ def _counts(records: str | None, agents: int) -> tuple[int, ...] | None:
 
 
 def _plan_state(
-    network: str, model: Network, epsilon: float | None, delta: float | None,
-    given: dict[str, Any], out: Path | None, as_json: bool,
+    model: Network, epsilon: float | None, delta: float | None, given: dict[str, Any],
+    out: Path | None, as_json: bool,
 ) -> Network:  # fmt: skip
     from cpgt.configuration.data import build_objectives
     from cpgt.results.formatting import write_json
@@ -149,7 +184,6 @@ def _plan_state(
     if out:
         options.require("matplotlib")  # before the work: the figure is drawn at its end
     _check_delta(model, delta)
-    options.own_code(network, model)
     folder = options.new_folder(out, model.name) if out else None
     claims = adjacency_claims(model, **given)
     with options.progress("predicting convergence, accuracy and privacy"):
@@ -195,13 +229,12 @@ def audit(
     from cpgt.results.formatting import write_json
     from cpgt.theory.auditing.audit import AuditSettings
 
-    model = options.load(network, overrides, rounds)
+    model = options.load_own(network, overrides, rounds)
     _check_delta(model, delta)
     whole_run = model.mechanism in ("gradient", "objective")
     if whole_run:
         claims = _whole_run_claims(delta=delta, **given)
         model = options.load(network, (*overrides, *claims), rounds)
-    options.own_code(network, model)
     folder = options.new_folder(out, model.name) if out else None
     settings = AuditSettings(trials, seed, confidence, target)
     console = options.console(quiet=as_json)
@@ -231,7 +264,6 @@ def _whole_run_claims(
 
 
 def _audit_whole_run(model: Network, settings: AuditSettings, console: Console) -> GaussianAudit:
-    from cpgt.agent.objectives.registry import is_code
     from cpgt.runs.pool import run_tasks
     from cpgt.theory.auditing.audit_report import show_gaussian_audit
     from cpgt.theory.auditing.gaussian_audit import run_gaussian_audit, run_serially
@@ -240,7 +272,7 @@ def _audit_whole_run(model: Network, settings: AuditSettings, console: Console) 
         return run_tasks(tasks, "attacks", options.console(stderr=True))
 
     # a worker process does not import the user's own modules
-    run = run_serially if is_code(model.objective.kind) else on_all_cores
+    run = run_serially if model.code else on_all_cores
     found = run_gaussian_audit(model, settings, run)
     show_gaussian_audit(found, console)
     return found

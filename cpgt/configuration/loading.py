@@ -15,15 +15,18 @@ from pydantic_core import ErrorDetails
 from cpgt.configuration.kinds import TAG, Kinds, Section
 from cpgt.configuration.schema import (
     PUBLIC_FAMILIES,
+    WHOLE_LINES,
     PublicNetwork,
     drop_keys_of_other_mechanisms,
 )
+from cpgt.extensions import GROUPS, code_named_in, installed
 from cpgt.process.exit_codes import BAD_INPUT
 from cpgt.process.suggestions import did_you_mean
 
 if TYPE_CHECKING:
     from cpgt.configuration.network import Network
 
+IN_FOLDER = "network.toml"  # the network file of a folder that is given in its place
 ALIASES = {"paper": "paper-c2-1"}
 CHOICE = re.compile(r"\.(kind|mechanism)\s*=")  # an override that decides which others fit
 AnyNetwork = TypeVar("AnyNetwork", bound=PublicNetwork)
@@ -36,8 +39,14 @@ class NetworkError(ValueError):
 
 
 def shipped_networks() -> list[str]:
-    files = (Path(file.name) for file in resources.files("cpgt").joinpath("networks").iterdir())
-    return sorted([*ALIASES, *(file.stem for file in files if file.suffix == ".toml")])
+    return sorted([*ALIASES, *_shipped_files()])
+
+
+def _shipped_files() -> dict[str, Path]:
+    """By name. One with tables is a folder."""
+    folder = Path(str(resources.files("cpgt"))) / "networks"
+    files = {path.stem: path for path in folder.glob("*.toml")}
+    return files | {path.parent.name: path for path in folder.glob(f"*/{IN_FOLDER}")}
 
 
 def describe_shipped() -> dict[str, str]:
@@ -48,8 +57,16 @@ def describe_shipped() -> dict[str, str]:
 
 
 def load_network(source: str, overrides: Sequence[str] = ()) -> Network:
-    """A network from a file, or a shipped one by its name, with `key.path=value` overrides."""
+    """A network from a file, from a folder with a network.toml, or shipped by its name, with
+    `key.path=value` overrides.
+
+    Code that the file names must be allowed before: loading runs it (`cpgt.allow_code`)."""
     return parse_network(_read_tables(source, overrides), source)
+
+
+def code_named_by(source: str, overrides: Sequence[str] = ()) -> list[str]:
+    """The code that a network file names. None of it is run."""
+    return code_named_in(_read_tables(source, overrides))
 
 
 def load_public_network(source: str, overrides: Sequence[str] = ()) -> PublicNetwork:
@@ -67,7 +84,8 @@ def _parse(model: type[AnyNetwork], tables: Mapping[str, Any], source: str) -> A
     try:
         return model.model_validate(tables)
     except ValidationError as error:
-        lines = (_line(problem) for problem in error.errors(include_url=False))
+        found = (_line(problem) for problem in error.errors(include_url=False))
+        lines = (line for problem in found for line in problem.splitlines())
         raise NetworkError("\n".join(f"{source}: {line}" for line in lines)) from None
 
 
@@ -78,26 +96,29 @@ def _read_tables(source: str, overrides: Sequence[str]) -> dict[str, Any]:
     except tomllib.TOMLDecodeError as error:
         raise NetworkError(f"{source}: not TOML: {error}") from None
     apply_overrides(tables, overrides)
-    if isinstance(tables.get("data"), str):
-        tables["data"] = str(folder / tables["data"])
+    for key in ("data", "table"):
+        if isinstance(tables.get(key), str):
+            tables[key] = str(folder / tables[key])
     return tables
 
 
 def _read(source: str) -> tuple[str, Path]:
     """The text of the file, and the folder from which its paths count."""
     path = Path(source)
+    if path.is_dir():
+        path /= IN_FOLDER
     try:
-        if path.suffix == ".toml" or path.exists():
+        if path.exists() or (path.suffix == ".toml" and source not in shipped_networks()):
             return path.read_text(encoding="utf-8"), path.absolute().parent
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or error
-        raise NetworkError(f"{source}: cannot be read: {reason}") from None
+        raise NetworkError(f"{path}: cannot be read: {reason}") from None
     if source not in shipped_networks():
         shipped = ", ".join(shipped_networks())
         hint = did_you_mean(source, shipped_networks())
         raise NetworkError(f"{source}: neither a file nor a network shipped here ({shipped}){hint}")
-    file = resources.files("cpgt").joinpath("networks", f"{ALIASES.get(source, source)}.toml")
-    return file.read_text(encoding="utf-8"), Path.cwd()
+    file = _shipped_files()[ALIASES.get(source, source)]
+    return file.read_text(encoding="utf-8"), file.parent
 
 
 def apply_overrides(tables: dict[str, Any], overrides: Sequence[str]) -> None:
@@ -163,15 +184,18 @@ def _keys_beside(steps: Sequence[str]) -> list[str]:
 
 def _line(problem: ErrorDetails) -> str:
     """One mistake: the path of its key, and what is wrong."""
+    if problem["type"] == WHOLE_LINES:
+        return problem["msg"]
     steps = [str(step) for step in problem["loc"]]
     path = ".".join(step for step in steps if not step.startswith(TAG))
     kind = next((step.removeprefix(TAG) for step in steps if step.startswith(TAG)), None)
     match problem["type"]:
         case "union_tag_invalid":
             known = re.findall(f"'{TAG}(.+?)'", problem["ctx"]["expected_tags"])
-            given = problem["input"]["kind"]
-            hint = did_you_mean(given, known)
-            return f"{path}.kind: {given!r} is not known; there are {', '.join(known)}{hint}"
+            known += installed(path) if path in GROUPS else []
+            kind = problem["input"]["kind"]
+            hint = did_you_mean(kind, known)
+            return f"{path}.kind: {kind!r} is not known; there are {', '.join(known)}{hint}"
         case "union_tag_not_found":
             return f"{path}: must be a table with a kind, not {problem['input']!r}"
         case "extra_forbidden" if kind is not None:

@@ -11,6 +11,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from cpgt.models.model_file import NAME, describe_model, load_model
+from cpgt.models.promise import ADJACENT, WHOLE_RUN
 from cpgt.results.formatting import numbers_table
 from cpgt.results.summary import Comparison, Privacy, Residual, Summary
 from cpgt.results.traffic import ALL_LAYERS, HEADINGS, LINK, KernelTraffic, Traffic
@@ -34,11 +36,20 @@ def print_summary(summary: Summary, out: Path, console: Console, *, edges: bool 
         console.print(_bytes_table(summary.bytes, summary.uncompressed))
         for line in kernel_lines(summary.bytes):
             console.print(line, highlight=False)
+    if summary.not_converged:
+        console.print(summary.not_converged, highlight=False, markup=False, soft_wrap=True)
     for line in privacy_lines(summary.privacy):
         console.print(line, highlight=False, markup=False)
     for reason in summary.not_private:
         console.print(f"[bold red]NOT PRIVATE[/]: {escape(reason)}", highlight=False)
     console.print(f"files: {out}", highlight=False, soft_wrap=True)
+
+
+def print_model(out: Path, console: Console) -> None:
+    """Where the model of the run is, and what it promises, if it has left one."""
+    if (out / NAME).exists():
+        for line in describe_model(load_model(out), out / NAME):
+            console.print(line, highlight=False, markup=False, soft_wrap=True)
 
 
 def _residual_table(residual: Residual) -> Table:
@@ -140,14 +151,6 @@ def privacy_lines(privacy: Privacy) -> list[str]:
         return [*lines, f"privacy: epsilon {epsilon:.6g}, {_whole_run(privacy.claims)}"]
     measure = _measured_in(privacy.claims, privacy.agents[agent].budget)
     return [*lines, f"privacy: epsilon {epsilon:.6g} spent by agent {agent}, {rank} ({measure})"]
-
-
-WHOLE_RUN = ("gradient", "objective")  # the mechanisms whose epsilon does not grow with the rounds
-ADJACENT = {
-    "record": "if one record of an agent is replaced",
-    "add-remove": "if one record of an agent is added or removed",
-    "function": "if an agent's linear term changes by up to its sensitivity",
-}
 
 
 def _whole_run(claims: Mapping[str, Any]) -> str:

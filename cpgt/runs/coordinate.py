@@ -66,7 +66,8 @@ def coordinate_here(
             withdraw_endpoint(out)
     # not before: the agents would start later
     from cpgt.results.formatting import make_console
-    from cpgt.results.printing import print_summary
+    from cpgt.results.printing import print_model, print_summary
+    from cpgt.results.public_model import leave_public_model
     from cpgt.results.report import leave_report
     from cpgt.results.summary import summarise, write_summary
 
@@ -75,11 +76,13 @@ def coordinate_here(
     summary = summarise(network, session, traffic_log, not_private)
     write_summary(summary, out)
     log.write(f"{summary.status}: {summary.error}" if summary.error else summary.status)
+    own = make_console(quiet=console.quiet or commands is not None)  # else `cpgt run` prints
+    if not session.failure:
+        print_summary(summary, out, own)
+        leave_public_model(network, summary, out)
+        print_model(out, own)
     if commands is None:
-        results = make_console(quiet=console.quiet)
-        if not session.failure:
-            print_summary(summary, out, results)
-        results.print(leave_report(out), highlight=False, markup=False, soft_wrap=True)
+        own.print(leave_report(out), highlight=False, markup=False, soft_wrap=True)
     if session.failure:
         raise RunError(session.failure.reason, session.failure.exit_code)
 

@@ -39,6 +39,12 @@ def huber(x: Array) -> float:
     return float(0.5 * np.sum(np.where(t <= 1.5, t**2 / 2, 1.5 * t - 1.5**2 / 2)) + 0.3 / 2 * x @ x)
 
 
+def poisson(x: Array) -> float:
+    t, counts = A @ x, np.abs(np.rint(B))
+    rates = np.where(t <= np.log(9.0), np.exp(t), 9.0 * (1 + t - np.log(9.0)))
+    return float(0.5 * np.sum(rates - counts * t) + 0.3 / 2 * x @ x)
+
+
 def logistic(x: Array) -> float:
     signs = 2 * TWO - 1
     return float(0.5 * np.sum(np.log(1 + np.exp(-signs * (A @ x)))) + 0.3 / 2 * x @ x)
@@ -71,6 +77,12 @@ CASES = {
         lambda x: squares(x) + float(0.15 * x @ x),
     ),
     "huber": Case("huber", {"threshold": 1.5, "l2": 0.3, "scale": 0.5}, {"A": A, "b": B}, huber),
+    "poisson": Case(
+        "poisson",
+        {"l2": 0.3, "scale": 0.5, "largest_rate": 9.0},
+        {"A": A, "b": np.abs(np.rint(B))},
+        poisson,
+    ),
     "logistic 0/1": Case("logistic", {"l2": 0.3, "scale": 0.5}, {"A": A, "labels": TWO}, logistic),
     "logistic -1/1": Case(
         "logistic", {"l2": 0.3, "scale": 0.5}, {"A": A, "labels": 2 * TWO - 1}, logistic
@@ -140,13 +152,13 @@ def test_the_curvature_is_at_most_the_smoothness(case: Case) -> None:
         assert eigenvalues[-1] < smoothness + 1e-5
         largest = max(largest, eigenvalues[-1])
     # the curvature of softmax at 0 is 1/3, the bound 1/2
-    tight = {"softmax": 0.5, "huber": 0.5}.get(case.kind, 0.999)
+    tight = {"softmax": 0.5, "huber": 0.5, "poisson": 0.3}.get(case.kind, 0.999)
     assert largest > tight * smoothness
 
 
 def test_far_points_do_not_overflow() -> None:
     with np.errstate(all="raise", under="ignore"):
-        for name in ("logistic 0/1", "softmax", "huber"):
+        for name in ("logistic 0/1", "softmax", "huber", "poisson"):
             objective = build(CASES[name])
             for size in (1e3, 1e8):
                 assert np.isfinite(objective.gradient(np.full(objective.dimension, size))).all()
@@ -195,6 +207,18 @@ def test_far_points_do_not_overflow() -> None:
             {"l2": 1.0},
             {"A": A, "labels": TWO[:3]},
             r"labels of shape (m,), not (7, 4), (3,)",
+        ),
+        (
+            "poisson",
+            {"l2": 1.0},
+            {"A": A, "b": B},
+            "poisson needs counts b of at least 0; the data file has others",
+        ),
+        (
+            "poisson",
+            {"l2": 1.0, "largest_rate": 0.0},
+            {"A": A, "b": TWO},
+            "objective.largest_rate must be in (0, 1e+100]",
         ),
         (
             "softmax",

@@ -10,12 +10,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
+from cpgt.models.model_file import write_model
 from cpgt.results.report import leave_report
 from cpgt.results.report.graph import edge_bytes
 from cpgt.results.report.page import write_comparison, write_report
 from cpgt.results.report.record import POINTS, read_record
 from cpgt.results.traffic import ALL_LAYERS
+from tests.models.examples import model_for, schema_for
 from tests.results.pages import Page
 
 WINDOWS = """round,seconds,change,resent,payload,message,zmtp,tcp,link
@@ -128,7 +131,9 @@ def test_nothing_in_a_file_becomes_an_element(run: Path) -> None:
     assert "script" not in plain
     assert not any(name.startswith("on") for _, given in page.elements for name in given)
     assert page.text.count(HOSTILE) >= 5
-    (run / "model.json").write_text(json.dumps({HOSTILE: {"x": HOSTILE}}))
+    columns = [{"name": HOSTILE, "kind": "category", "categories": ["a", "b"]}]
+    model = model_for("logistic", schema=schema_for("logistic", columns=columns))
+    write_model(replace(model, vector=HOSTILE), run)
     assert {tag for tag, _ in page_of(run).elements} == set(plain)
     other = run.with_name("<b>$bold$")
     shutil.copytree(run, other)
@@ -137,6 +142,29 @@ def test_nothing_in_a_file_becomes_an_element(run: Path) -> None:
     assert not {"script", "img", "b"} & {tag for tag, _ in page.elements}
     assert "<b>$bold$" in page.text
     assert HOSTILE in page.text
+
+
+def test_the_model_and_its_quality(run: Path) -> None:
+    write_model(model_for("softmax"), run)
+    figures: dict[str, Any] = {"task": "classification", "records": 1234, "left_out": 0}
+    ours = {**figures, "metrics": {"accuracy": 0.75, "auc": None}, "calibration": []}
+    alone = {**figures, "metrics": {"accuracy": 0.5, "auc": 0.625}, "calibration": []}
+    change_summary(run, test=ours, baselines={"each alone, none": [alone, ours]})
+    page = page_of(run)
+    assert "it promises epsilon 3, delta 1e-05, if one record of an agent is replaced" in page.text
+    coefficients = page.rows("coefficients")
+    assert [coefficients[f"{c}: age"][0].value for c in ("I", "II", "III")] == ["0.1", "0.5", "0.9"]
+    quality = page.rows("quality")
+    assert [cell.text for cell in quality["all together"]] == ["0.75", "-"]
+    assert quality["each alone, privacy: none (1)"][1].value == "0.625"
+    assert "On 1,234 test records" in page.text
+    assert "NOT PRIVATE: the baselines under Model look at all records" in page.text
+    assert "the privacy promise does not cover these figures" in page.text
+
+
+def test_a_model_that_cannot_be_read_is_one_line(run: Path) -> None:
+    (run / "model.json").write_text("{}")
+    assert leave_report(run).startswith(f"report: not made: {run / 'model.json'}: not a model")
 
 
 def test_the_page_loads_nothing(run: Path) -> None:

@@ -291,7 +291,7 @@ def test_a_release_with_a_pure_epsilon_is_not_audited() -> None:
 
 @settings(max_examples=12, deadline=None)
 @given(
-    kind=st.sampled_from(["logistic", "softmax", "huber", "ridge"]),
+    kind=st.sampled_from(["logistic", "softmax", "huber", "ridge", "poisson"]),
     adjacency=st.sampled_from(["record", "add-remove"]),
     clip=st.floats(0.01, 10.0),
     reach=st.sampled_from([FAR, TOLERANT]),

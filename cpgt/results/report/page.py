@@ -15,14 +15,16 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 from msgspec import UNSET
 
+from cpgt.models.evaluate import MEANINGS, Evaluation
 from cpgt.results.printing import distance_rows, kernel_lines, privacy_lines
 from cpgt.results.report import drawings
 from cpgt.results.report.graph import draw_graph, shown_layer
 from cpgt.results.report.record import RunRecord, read_record
+from cpgt.results.summary import Summary
 from cpgt.results.traffic import ALL_LAYERS, HEADINGS, Means
 
 LAYERS = list(zip(ALL_LAYERS, HEADINGS, strict=True))
-MODEL_VALUES = 200  # rows of the model's table
+COEFFICIENTS = 300  # that are shown; model.json has all
 
 
 def write_report(folder: Path) -> Path:
@@ -63,8 +65,28 @@ def run_page(run: RunRecord) -> str:
         edge_layer=shown_layer(run),
         kernel_lines=kernel_lines(summary.bytes),
         privacy_lines=privacy_lines(summary.privacy),
-        model_rows=list(flattened(run.model))[:MODEL_VALUES],
+        coefficients=list(_coefficients(run))[:COEFFICIENTS],
+        meanings=MEANINGS,
+        quality=_quality(summary),
     )
+
+
+def _coefficients(run: RunRecord) -> Iterator[tuple[str, float]]:
+    """Of a softmax, the name has the class before the feature."""
+    for name, value in (run.model.coefficients if run.model else {}).items():
+        if isinstance(value, dict):
+            yield from ((f"{name}: {feature}", each) for feature, each in value.items())
+        else:
+            yield name, value
+
+
+def _quality(summary: Summary) -> list[tuple[str, list[Evaluation]]]:
+    """This model and the baselines, each with its figures on the test records."""
+    if not summary.test:
+        return []
+    baselines = (summary.baselines or {}).items()
+    named = [(name.replace(", ", ", privacy: "), models) for name, models in baselines]
+    return [("all together", [summary.test]), *named]
 
 
 def comparison_page(runs: Sequence[RunRecord]) -> str:

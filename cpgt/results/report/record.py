@@ -6,7 +6,6 @@ Only summary.json must exist. A run that failed early, or that an older version 
 from __future__ import annotations
 
 import csv
-import json
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
@@ -17,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cpgt.coordinator.errors import RunError
+from cpgt.models.model_file import NAME, Model, load_model
 from cpgt.process.exit_codes import BAD_INPUT
 from cpgt.process.wait_notices import late_agents
 from cpgt.results.summary import Summary, read_summary
@@ -107,16 +107,9 @@ class RunRecord:
         return counts
 
     @cached_property
-    def model(self) -> dict[str, Any]:
-        """model.json, if the run left one."""
-        path = self.folder / "model.json"
-        if not path.exists():
-            return {}
-        try:
-            found = json.loads(path.read_text(encoding="utf-8"))
-        except (ValueError, UnicodeDecodeError) as error:
-            raise _damaged(path, error) from None
-        return found if isinstance(found, dict) else {}
+    def model(self) -> Model | None:
+        """If the run left one."""
+        return load_model(self.folder) if (self.folder / NAME).exists() else None
 
     @property
     def settings(self) -> str:
