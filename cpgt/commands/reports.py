@@ -36,13 +36,15 @@ def report(runs: tuple[Path, ...], out: Path | None) -> None:
 @options.as_json
 def show(run: Path, as_json: bool) -> None:
     """Print the tables of a finished RUN again, with the bytes on each edge."""
-    from cpgt.results.printing import print_summary
+    from cpgt.results.printing import print_model, print_summary
     from cpgt.results.report.record import read_record
 
     summary = read_record(run).summary
     if as_json:
         options.print_run(run)
         return
-    print_summary(summary, run, options.console(), edges=True)
+    console = options.console()
+    print_summary(summary, run, console, edges=True)
+    print_model(run, console)
     if summary.error:
         click.echo(f"{summary.status}: {summary.error}")
