@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    __version__: str
     from cpgt.api import (
         HuberRegressor,
         LogisticRegression,
@@ -41,14 +42,18 @@ __all__ = [
 ]
 
 
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]
+
+
 def __getattr__(name: str) -> Any:
     """Load the API when it is first used: agent and coordinator processes do without it."""
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("cpgt")
     if name in __all__:
         from cpgt import api
 
         return getattr(api, name)
     raise AttributeError(f"module 'cpgt' has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})

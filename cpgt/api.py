@@ -10,7 +10,7 @@ Other modules of `cpgt` may change at any time.
 | name | what it is |
 |---|---|
 | `run(network, objectives, rounds=, seed=)` | runs a network in this process, returns a `Result` |
-| `Result` | the states of all agents over all rounds, and the bytes on each edge |
+| `Result` | states, bytes and epsilon of a run, with `summary()`, `to_pandas()` and `plot()` |
 | `load_network(source, overrides)` | reads a network file, or a shipped network by its name |
 | `parse_network(tables)` | makes a network from a dictionary with the keys of a network file |
 | `shipped_networks()` | the names of the networks that are shipped |
@@ -35,7 +35,8 @@ from cpgt.agent.objectives import Objective
 from cpgt.configuration.loading import NetworkError, load_network, parse_network, shipped_networks
 from cpgt.configuration.network import Network
 from cpgt.extensions import allow as allow_code
-from cpgt.runs.in_process import Result, run
+from cpgt.runs.in_process import run
+from cpgt.runs.result import Result
 
 if TYPE_CHECKING:
     from cpgt.estimators import HuberRegressor, LogisticRegression, PoissonRegressor, Ridge

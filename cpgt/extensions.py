@@ -18,6 +18,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from cpgt.process.exit_codes import BAD_INPUT
+from cpgt.process.suggestions import did_you_mean
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -103,10 +104,10 @@ def find_factory(section: str, kind: str, built_in: Iterable[str]) -> Callable[.
 def _entry_point(section: str, kind: str, built_in: Iterable[str]) -> EntryPoint:
     points = {point.value: point for point in _entry_points(section) if point.name == kind}
     if not points:
-        known = ", ".join([*built_in, *installed(section)])
+        known = [*built_in, *installed(section)]
         raise KindError(
-            f"{section}.kind = {kind!r} is not known; there are {known}, "
-            "or name your own as module:factory"
+            f"{section}.kind = {kind!r} is not known; there are {', '.join(known)}, "
+            f"or name your own as module:factory{did_you_mean(kind, known)}"
         )
     if len(points) > 1:
         packages = " and ".join(package_of(point) for point in points.values())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from rich.console import Console
 from rich.table import Column, Table
@@ -26,6 +27,21 @@ def show_algorithms(console: Console) -> None:
         "Only noise makes an algorithm private: with noise.s_x = noise.s_y = 0 none is.",
         highlight=False,
     )
+
+
+def algorithms_as_dicts() -> dict[str, dict[str, Any]]:
+    return {
+        name: {
+            "source": kind.source,
+            "limit": kind.limit,
+            "channels": kind.make.channels,
+            "compressor": kind.takes_compressor,
+            "own_quantizer": kind.quantizes,
+            "noise": kind.adds_noise,
+            "parameters": parameters(kind),
+        }
+        for name, kind in ALGORITHMS.items()
+    }
 
 
 def _installed_kinds() -> Iterator[str]:

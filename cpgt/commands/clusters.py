@@ -61,11 +61,11 @@ def slurm(
 def _wait(job: str, network: Network, folder: Path, experiment: Experiment) -> None:
     """Wait until the job has ended, then show what `cpgt run` shows. Raises if the job failed."""
     from msgspec.structs import replace
-    from rich.console import Console
 
     from cpgt.coordinator.errors import RunError
     from cpgt.deployment.slurm import LOG, cause, wait_for_end
     from cpgt.results.printing import print_summary
+    from cpgt.results.report import leave_report
     from cpgt.results.summary import write_summary
     from cpgt.runs.completion import complete_summary
 
@@ -79,7 +79,8 @@ def _wait(job: str, network: Network, folder: Path, experiment: Experiment) -> N
         # the coordinator of a Slurm job does not get the seeds
         summary = replace(summary, not_private=experiment.reasons(network))
         write_summary(summary, folder)
-        print_summary(summary, folder, Console())
+        print_summary(summary, folder, options.console())
+        click.echo(leave_report(folder))  # again: now with what the files of all agents say
     if ended.exit_code:
         # a coordinator that was only asked to stop does not know the reason
         why = summary.error if summary and summary.status == "failed" else cause(folder)

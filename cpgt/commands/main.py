@@ -10,13 +10,15 @@ from typing import Any, NoReturn
 import click
 
 from cpgt.process.exit_codes import BAD_INPUT, INTERRUPTED
+from cpgt.process.suggestions import did_you_mean
 from cpgt.wire.errors import WireError
 
 # modules that are not installed by default -> the extra of pyproject.toml that installs them
 EXTRAS = {
+    **dict.fromkeys(("jinja2", "markupsafe", "matplotlib"), "figures"),
     "jax": "jax",
-    "matplotlib": "figures",
     "networkx": "graphs",
+    "pandas": "notebook",
     "polars": "tables",
     "scipy": "theory",
     "sklearn": "estimators",
@@ -34,7 +36,8 @@ COMMANDS = {
     **dict.fromkeys(("bandwidth", "compare", "reproduce"), "experiments"),
     **dict.fromkeys(("plan", "audit"), "privacy"),
     **dict.fromkeys(("submit", "export"), "clusters"),
-    **dict.fromkeys(("topology", "algorithms"), "catalogues"),
+    **dict.fromkeys(("topology", "algorithms", "networks"), "catalogues"),
+    **dict.fromkeys(("report", "show"), "reports"),
     **dict.fromkeys(("evaluate", "predict"), "models"),
     **dict.fromkeys(("check", "init"), "tables"),
     "keys": "keys",
@@ -53,6 +56,13 @@ class _Group(click.Group):
             return None
         command: click.Command = getattr(import_module(f"cpgt.commands.{COMMANDS[name]}"), name)
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args[0] not in COMMANDS and not args[0].startswith("-"):
+            ctx.fail(f"there is no command {args[0]!r}{did_you_mean(args[0], COMMANDS)}")
+        return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
         try:

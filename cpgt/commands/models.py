@@ -9,6 +9,8 @@ from pathlib import Path
 
 import click
 
+from cpgt.commands import options
+
 
 @click.command()
 @click.argument("model", type=click.Path(path_type=Path))
@@ -18,7 +20,6 @@ def evaluate(model: Path, data: str, as_json: bool) -> None:
     """How well MODEL predicts the records of DATA: accuracy, AUC, log loss and calibration, or R2
     and errors. MODEL is a model.json or the folder of a run; DATA is CSV, Parquet or a query."""
     from msgspec import to_builtins
-    from rich.console import Console
 
     from cpgt.results.evaluations import evaluate_table, print_calibration, print_evaluation
 
@@ -26,7 +27,7 @@ def evaluate(model: Path, data: str, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(to_builtins(evaluation), indent=2))
     else:
-        console = Console()
+        console = options.console()
         print_evaluation(evaluation, data, console)
         print_calibration(evaluation, console)
     for note in notes:

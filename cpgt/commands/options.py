@@ -6,7 +6,8 @@ import functools
 import math
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from cpgt.configuration.network import Network
     from cpgt.configuration.schema import PublicNetwork
 
@@ -33,7 +36,8 @@ plain = click.option("--plain", is_flag=True,
                      "and join.")  # fmt: skip
 schema = click.option("--schema", type=click.Path(path_type=Path),
                       help="Schema of the table in --data. [the network's]")  # fmt: skip
-quiet = click.option("--quiet", is_flag=True, help="No progress, no tables.")
+quiet = click.option("--quiet", is_flag=True, help="Print the folder of the results alone.")
+as_json = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 
 
 class _Finite(click.FloatRange):
@@ -106,6 +110,41 @@ def load_public(network: str, overrides: tuple[str, ...], rounds: int | None) ->
 
 def _all_overrides(overrides: tuple[str, ...], rounds: int | None) -> list[str]:
     return [*overrides, *([] if rounds is None else [f"rounds={rounds}"])]
+
+
+def console(*, quiet: bool = False, stderr: bool = False) -> Console:
+    from cpgt.results.formatting import make_console  # loads rich
+
+    return make_console(quiet=quiet, stderr=stderr)
+
+
+@contextmanager
+def progress(what: str) -> Iterator[None]:
+    """Shows on a terminal what is being done, and for how long, until it is done."""
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    shown = console(stderr=True)
+    columns = SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn()
+    with Progress(*columns, console=shown, transient=True, disable=not shown.is_terminal) as bar:
+        bar.add_task(what, total=None)
+        yield
+
+
+def print_json(value: Any) -> None:
+    import json
+
+    from cpgt.results.formatting import json_ready
+
+    click.echo(json.dumps(json_ready(value), indent=2))
+
+
+def print_run(folder: Path) -> None:
+    """summary.json with the name of its folder; nothing if the run left none."""
+    import json
+
+    path = folder / "summary.json"
+    if path.exists():
+        print_json({"folder": str(folder), **json.loads(path.read_text(encoding="utf-8"))})
 
 
 def network_folder(network: str) -> Path:

@@ -41,11 +41,12 @@ LAUNCH_SECONDS = 60.0  # for agents on this machine to join
 @options.seed
 @options.observe
 @options.quiet
+@options.as_json
 @click.option("--compare/--no-compare", default=True, help="Also measure an uncompressed network.")
 def run(
     network: str, data: str | None, test: str | None, baselines: bool, rounds: int | None,
     out: Path | None, overrides: tuple[str, ...], seed: int | None, observe: bool, quiet: bool,
-    compare: bool,
+    as_json: bool, compare: bool,
 ) -> None:  # fmt: skip
     """Run NETWORK on this machine, every agent a process. NETWORK is a file, a folder with a
     network.toml, or a shipped name."""
@@ -58,6 +59,7 @@ def run(
         options.require("scipy")  # before the run: distances are computed when it has ended
     experiment = Experiment(seed, observe)
     # first: its imports take as long as ours, and the check of the network
+    quiet = quiet or as_json
     with start_coordinator(experiment.flags(quiet=quiet)) as process:
         from cpgt.runs.launch import hand_over
 
@@ -67,16 +69,20 @@ def run(
         search = options.code_folder(network)
         code = hand_over(process, model, folder, experiment, search)
     # not before: the agents would start later
-    from rich.console import Console
-
+    from cpgt.results.report import leave_report
     from cpgt.runs.completion import complete_run
 
-    console = Console(quiet=quiet)
+    console = options.console(quiet=quiet)
     code = complete_run(model, folder, experiment, console, code, twin=compare, held_out=held_out)
     if baselines and held_out and code == 0:
         from cpgt.studies.baselines import add_baselines
 
         add_baselines(model, folder, held_out.encoded, console, seed)
+        leave_report(folder)  # again, with the baselines
+    if as_json:
+        options.print_run(folder)
+    elif quiet:
+        click.echo(folder)
     sys.exit(code)
 
 
@@ -111,15 +117,13 @@ def coordinator(
     observe: bool, quiet: bool,
 ) -> None:  # fmt: skip
     """Coordinate NETWORK: wait for its agents, grant rounds, count bytes."""
-    from rich.console import Console
-
     from cpgt.coordinator.server import ListenAddress
     from cpgt.deployment.keyring import ring_of
     from cpgt.runs.coordinate import coordinate_here
     from cpgt.runs.experiment import Experiment
 
     experiment = Experiment(seed, observe)
-    console = Console(stderr=True, quiet=quiet)
+    console = options.console(stderr=True, quiet=quiet)
     if network == "-":
         _coordinate_task(ListenAddress(bind), experiment, console)
         return
@@ -140,6 +144,8 @@ def coordinator(
         agents = agent_commands(whole, folder, experiment, options.code_folder(network))
     wait = wait if wait is not None else (LAUNCH_SECONDS if launch else 3600.0)
     coordinate_here(model, address, folder, wait, experiment, console, agents)
+    if quiet:
+        click.echo(folder)
 
 
 def _coordinate_task(address: ListenAddress, experiment: Experiment, console: Console) -> None:

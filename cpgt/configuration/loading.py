@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from cpgt.configuration.kinds import TAG, Kinds
+from cpgt.configuration.kinds import TAG, Kinds, Section
 from cpgt.configuration.schema import (
     PUBLIC_FAMILIES,
     WHOLE_LINES,
@@ -21,6 +21,7 @@ from cpgt.configuration.schema import (
 )
 from cpgt.extensions import GROUPS, code_named_in, installed
 from cpgt.process.exit_codes import BAD_INPUT
+from cpgt.process.suggestions import did_you_mean
 
 if TYPE_CHECKING:
     from cpgt.configuration.network import Network
@@ -46,6 +47,13 @@ def _shipped_files() -> dict[str, Path]:
     folder = Path(str(resources.files("cpgt"))) / "networks"
     files = {path.stem: path for path in folder.glob("*.toml")}
     return files | {path.parent.name: path for path in folder.glob(f"*/{IN_FOLDER}")}
+
+
+def describe_shipped() -> dict[str, str]:
+    """Name -> the first line of the file, which is a comment that says what the network is."""
+    first_lines = {name: _read(name)[0].partition("\n")[0] for name in shipped_networks()}
+    same = {name: f"The same as {other}." for name, other in ALIASES.items()}
+    return {name: same.get(name, line.removeprefix("# ")) for name, line in first_lines.items()}
 
 
 def load_network(source: str, overrides: Sequence[str] = ()) -> Network:
@@ -107,7 +115,8 @@ def _read(source: str) -> tuple[str, Path]:
         raise NetworkError(f"{path}: cannot be read: {reason}") from None
     if source not in shipped_networks():
         shipped = ", ".join(shipped_networks())
-        raise NetworkError(f"{source}: neither a file nor a network shipped here ({shipped})")
+        hint = did_you_mean(source, shipped_networks())
+        raise NetworkError(f"{source}: neither a file nor a network shipped here ({shipped}){hint}")
     file = _shipped_files()[ALIASES.get(source, source)]
     return file.read_text(encoding="utf-8"), file.parent
 
@@ -161,6 +170,18 @@ def _toml_value(text: str) -> Any:
         return text
 
 
+def _keys_beside(steps: Sequence[str]) -> list[str]:
+    """The keys that the table of the last step may have; none if that is not known."""
+    section: Any = PublicNetwork
+    for step in steps[:-1]:
+        field = section.model_fields.get(step)
+        inner = getattr(field, "annotation", None)
+        if not (isinstance(inner, type) and issubclass(inner, Section)):
+            return []
+        section = inner
+    return list(section.model_fields)
+
+
 def _line(problem: ErrorDetails) -> str:
     """One mistake: the path of its key, and what is wrong."""
     if problem["type"] == WHOLE_LINES:
@@ -173,15 +194,17 @@ def _line(problem: ErrorDetails) -> str:
             known = re.findall(f"'{TAG}(.+?)'", problem["ctx"]["expected_tags"])
             known += installed(path) if path in GROUPS else []
             kind = problem["input"]["kind"]
-            return f"{path}.kind: {kind!r} is not known; there are {', '.join(known)}"
+            hint = did_you_mean(kind, known)
+            return f"{path}.kind: {kind!r} is not known; there are {', '.join(known)}{hint}"
         case "union_tag_not_found":
             return f"{path}: must be a table with a kind, not {problem['input']!r}"
         case "extra_forbidden" if kind is not None:
             family = _family(steps[0])
-            takes = ", ".join(family.keys(kind)) if family else ""
-            return f"{path}: {kind!r} has no such option; it takes {takes or 'no options'}"
+            keys = family.keys(kind) if family else []
+            takes, hint = ", ".join(keys) or "no options", did_you_mean(steps[-1], keys)
+            return f"{path}: {kind!r} has no such option; it takes {takes}{hint}"
         case "extra_forbidden":
-            return f"{path}: no such key"
+            return f"{path}: no such key{did_you_mean(steps[-1], _keys_beside(steps))}"
         case "missing":
             return f"{path}: is missing" + (f"; {kind!r} needs it" if kind is not None else "")
     message = problem["msg"].removeprefix("Value error, ")

@@ -23,7 +23,8 @@ from cpgt.configuration.schema import StopSection
 from cpgt.estimators.encoding import range_of, shorten_rows
 from cpgt.estimators.report import Report
 from cpgt.models.promise import BROKEN, REASONS, state_promise
-from cpgt.runs.in_process import Result, run
+from cpgt.runs.in_process import run
+from cpgt.runs.result import Result
 from cpgt.theory.planning.facts import PublicFacts
 from cpgt.theory.planning.study import study_settings
 from cpgt.wire.arrays import Floats

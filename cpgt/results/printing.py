@@ -8,33 +8,40 @@ from typing import Any
 
 from msgspec import UNSET, UnsetType
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from cpgt.models.model_file import NAME, describe_model, load_model
 from cpgt.models.promise import ADJACENT, WHOLE_RUN
+from cpgt.results.formatting import numbers_table
 from cpgt.results.summary import Comparison, Privacy, Residual, Summary
 from cpgt.results.traffic import ALL_LAYERS, HEADINGS, LINK, KernelTraffic, Traffic
 
 
-def print_summary(summary: Summary, out: Path, console: Console) -> None:
+def print_summary(summary: Summary, out: Path, console: Console, *, edges: bool = False) -> None:
+    """What `cpgt run` shows at its end; with `edges`, also the bytes on each of them."""
     speed = summary.rounds_per_second
     console.print(
-        f"\n[bold]{summary.network['name']}[/]: {summary.agents} agents, "
-        f"d = {summary.dimension}, {summary.rounds:,} rounds"
+        f"\n[bold]{escape(str(summary.network['name']))}[/]: {summary.agents} agents, "
+        + (f"d = {summary.dimension}, " if summary.dimension is not None else "")
+        + f"{summary.rounds:,} rounds"
         + (f", {speed:,.0f} rounds/s" if speed else "")
         + ("" if summary.status == "completed" else f" ({summary.status})")
     )
-    if summary.dimension is not None:
+    if distance_rows(summary.residual):
         console.print(_residual_table(summary.residual))
+    if any(edge.rounds for edge in summary.bytes.edges):
+        if edges:
+            console.print(_edge_table(summary.bytes))
         console.print(_bytes_table(summary.bytes, summary.uncompressed))
         for line in kernel_lines(summary.bytes):
             console.print(line, highlight=False)
     if summary.not_converged:
         console.print(summary.not_converged, highlight=False, markup=False, soft_wrap=True)
-    for line in _privacy_lines(summary.privacy):
+    for line in privacy_lines(summary.privacy):
         console.print(line, highlight=False, markup=False)
     for reason in summary.not_private:
-        console.print(f"[bold red]NOT PRIVATE[/]: {reason}", highlight=False)
+        console.print(f"[bold red]NOT PRIVATE[/]: {escape(reason)}", highlight=False)
     console.print(f"files: {out}", highlight=False, soft_wrap=True)
 
 
@@ -46,6 +53,14 @@ def print_model(out: Path, console: Console) -> None:
 
 
 def _residual_table(residual: Residual) -> Table:
+    table = Table("distance", "value", "meaning")
+    for name, value, meaning in distance_rows(residual):
+        table.add_row(name, "not finite" if value is None else f"{value:.3g}", meaning)
+    return table
+
+
+def distance_rows(residual: Residual) -> list[tuple[str, float | None, str]]:
+    """Name, value and meaning of all that is known; None stands for what is not finite."""
     rows: list[tuple[str, float | UnsetType | None, str]] = []
     if residual.observed:
         seen = residual.observed
@@ -60,16 +75,20 @@ def _residual_table(residual: Residual) -> Table:
         ("last public message", change, "how far the references still move"),
         ("public disagreement", residual.disagreement, "x^c of the agents from their mean"),
     ]
-    table = Table("distance", "value", "meaning")
-    for name, value, meaning in rows:
-        if value is not UNSET:
-            table.add_row(name, "not finite" if value is None else f"{value:.3g}", meaning)
+    return [(name, value, meaning) for name, value, meaning in rows if value is not UNSET]
+
+
+def _edge_table(traffic: Traffic) -> Table:
+    table = numbers_table("bytes a round, by edge", *HEADINGS)
+    for edge in traffic.edges:
+        sizes = (edge.per_round[layer] for layer in ALL_LAYERS)
+        table.add_row(f"{edge.sender} -> {edge.receiver}", *_cells(sizes, "{:,.1f}"))
     return table
 
 
 def _bytes_table(ours: Traffic, theirs: Comparison | UnsetType) -> Table:
     """The sum over all edges; each edge is in summary.json."""
-    table = Table(f"bytes a round, all {len(ours.edges)} edges", *HEADINGS)
+    table = numbers_table(f"bytes a round, all {len(ours.edges)} edges", *HEADINGS)
     rows = [("this network", ours.per_round, "{:,.0f}")]
     if theirs:
         twin = f"uncompressed (measured, {theirs.rounds:,} rounds)"
@@ -90,6 +109,8 @@ def kernel_lines(traffic: Traffic) -> list[str]:
     link = traffic.total[LINK]
     segments, headers = traffic.kernel.segments, traffic.kernel.headers
     if link is None or segments is None or headers is None:
+        if traffic.kernel.miscounted is None:
+            return ["tcp: not known, because not every agent reported before the run was cut off"]
         return [
             "tcp: not available, because not every agent's kernel counts bytes "
             "(Linux does from 4.19 on)"
@@ -117,7 +138,7 @@ def _reconciliation(kernel: KernelTraffic, edges: int) -> str:
     return f"kernel's byte counts: equal to handshake + frames on {equal}{rest}"
 
 
-def _privacy_lines(privacy: Privacy) -> list[str]:
+def privacy_lines(privacy: Privacy) -> list[str]:
     lines = [f"the run ended early: {privacy.ended_by}"] if privacy.ended_by else []
     known = [(of.epsilon, a) for a, of in privacy.agents.items() if of.epsilon is not None]
     if not known:

@@ -23,6 +23,7 @@ from cpgt.models.evaluate import evaluate_model
 from cpgt.models.model_file import load_model
 from cpgt.results.evaluations import HeldOut, print_evaluation
 from cpgt.results.printing import print_model, print_summary
+from cpgt.results.report import leave_report
 from cpgt.results.summary import Distances, Summary, compare, read_summary, write_summary
 from cpgt.runs.experiment import Experiment
 from cpgt.runs.folder import agent_folder
@@ -67,6 +68,7 @@ def complete_run(
     print_model(out, console)
     if held_out and summary.test:
         print_evaluation(summary.test, held_out.source, console)
+    console.print(leave_report(out), highlight=False, markup=False, soft_wrap=True)
     return code
 
 

@@ -6,7 +6,6 @@ Under the same seed it gives the same bits, and the same bytes, as the network o
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,23 +21,11 @@ from cpgt.configuration.loading import load_network
 from cpgt.configuration.network import Network
 from cpgt.coordinator.failures import different_dimensions
 from cpgt.process.timing import WINDOWS_GRANTED
+from cpgt.runs.result import Result
 from cpgt.runs.rounds import Part, make_part_private, parts_of, play_round
 from cpgt.wire.arrays import Floats
 from cpgt.wire.sizes import zmtp_size
 from cpgt.wire.transports import MemoryTransport
-
-
-@dataclass(frozen=True, eq=False)
-class Result:
-    """The states of all agents over K rounds, and the bytes they sent. The states are private."""
-
-    rounds: int  # K
-    x: Floats  # (K + 1, n, d)
-    y: Floats  # (K + 1, n, d), or (K + 1, n, 0) for an algorithm without y
-    eta_y: Floats  # (K, n, d), or (K, n, 0)
-    references: Floats  # (n, d): x^c after the last round, public
-    edges: list[tuple[int, int]]  # directed
-    bytes: dict[str, NDArray[np.int64]]  # layer -> (K, number of directed edges)
 
 
 class _Memory:
@@ -92,7 +79,17 @@ def run(
         references=np.stack([p.core.reference for p in participants]),
         edges=edges,
         bytes=_bytes_by_layer(edges, participants),
+        name=network.name,
+        epsilon={
+            participant.agent: _spent(account, participant.round)
+            for participant, account in zip(participants, accounts, strict=True)
+        },
     )
+
+
+def _spent(account: PrivacyAccount | None, rounds: int) -> float | None:
+    after_each = account.spend_until(rounds) if account else []
+    return after_each[-1].sound if after_each else None
 
 
 def _by_round(agents: Iterable[list[Floats]]) -> Floats:

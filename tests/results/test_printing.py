@@ -20,10 +20,10 @@ def example() -> Summary:
     return summary
 
 
-def printed(summary: Summary) -> str:
-    console = Console(width=200)
+def printed(summary: Summary, *, width: int = 200, edges: bool = False) -> str:
+    console = Console(width=width)
     with console.capture() as captured:
-        print_summary(summary, Path("results"), console)
+        print_summary(summary, Path("results"), console, edges=edges)
     return captured.get()
 
 
@@ -54,13 +54,64 @@ def test_a_whole_summary(example: Summary) -> None:
 
 
 def test_a_run_that_failed_before_its_first_round(example: Summary) -> None:
+    edges = [replace(edge, rounds=0) for edge in example.bytes.edges]
     text = printed(
         replace(
-            example, status="failed", dimension=None, rounds_per_second=None, uncompressed=UNSET
+            example,
+            status="failed",
+            dimension=None,
+            rounds=0,
+            rounds_per_second=None,
+            residual=Residual(None),
+            bytes=replace(example.bytes, edges=edges),
+            uncompressed=UNSET,
         )
     )
-    assert "d = None, 50 rounds (failed)\n" in text
+    assert "CPGT-C2-1: 6 agents, 0 rounds (failed)\n" in text
     assert "│" not in text
+    assert "tcp" not in text
+
+
+def test_a_run_that_was_cut_off_does_not_blame_the_kernel(example: Summary) -> None:
+    unknown = {"tcp": None, "link": None}
+    kernel = replace(example.bytes.kernel, miscounted=None, segments=None, headers=None)
+    traffic = replace(
+        example.bytes,
+        kernel=kernel,
+        total=example.bytes.total | unknown,
+        per_round=example.bytes.per_round | unknown,
+    )
+    text = printed(
+        replace(example, bytes=traffic, residual=Residual(None), status="failed", error="diverged")
+    )
+    assert "distance" not in text
+    assert "tcp: not known, because not every agent reported before the run was cut off" in text
+    assert "Linux" not in text
+
+
+def test_the_bytes_of_each_edge(example: Summary) -> None:
+    assert "1 -> 2" not in printed(example)
+    text = printed(example, edges=True)
+    edge = example.bytes.edges[0]
+    assert cells(text, "1 -> 2")[1:3] == [
+        f"{edge.per_round['payload']:,.1f}", f"{edge.per_round['message']:,.1f}"
+    ]  # fmt: skip
+
+
+def test_at_80_columns_no_number_is_cut(example: Summary) -> None:
+    large = dict.fromkeys(example.bytes.per_round, 12345678.9)
+    traffic = replace(example.bytes, per_round=large)
+    text = printed(replace(example, bytes=traffic), width=80)
+    assert text.count("12,345,679") == 5
+    assert "…" not in text
+    assert max(map(len, text.splitlines())) <= 80
+
+
+def test_names_are_not_markup(example: Summary) -> None:
+    network = example.network | {"name": "[bold]a[/bold]"}
+    text = printed(replace(example, network=network, not_private=["[red]because[/red]"]))
+    assert "[bold]a[/bold]: 6 agents" in text
+    assert "NOT PRIVATE: [red]because[/red]" in text
 
 
 def test_where_no_kernel_counts_there_are_dashes(example: Summary) -> None:

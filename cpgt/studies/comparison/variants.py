@@ -9,6 +9,7 @@ from cpgt.agent.algorithms.registry import ALGORITHMS, algorithm_kind
 from cpgt.configuration.loading import NetworkError, apply_overrides, parse_network
 from cpgt.configuration.network import Network
 from cpgt.extensions import installed
+from cpgt.process.suggestions import did_you_mean
 
 
 def variant(network: Network, kind: str, overrides: Sequence[str] = ()) -> Network:
@@ -44,9 +45,8 @@ def read_algorithms(text: str) -> list[str]:
     unknown = [kind for kind in kinds if kind not in ALGORITHMS]
     unknown = [kind for kind in unknown if kind not in installed("algorithm")]
     if unknown:
-        raise NetworkError(
-            f"--algorithms: {unknown[0]!r} is not known; choose from {', '.join(ALGORITHMS)}"
-        )
+        choices = f"choose from {', '.join(ALGORITHMS)}{did_you_mean(unknown[0], ALGORITHMS)}"
+        raise NetworkError(f"--algorithms: {unknown[0]!r} is not known; {choices}")
     return kinds or list(ALGORITHMS)
 
 
