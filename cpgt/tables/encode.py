@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 # A row that is shortened must not be too long again because of rounding.
 SAFETY = 1 - 2.0**-40
+BEYOND = "beyond the bounds, moved to the nearer one"
 
 
 @dataclass(frozen=True)
@@ -106,14 +107,14 @@ class _Encoder:
     def _encode_number(self, column: Number, cells: pl.Series, out: Floats) -> None:
         np.copyto(out, as_numbers(cells))
         missing = np.isnan(out)
-        self._count(column.name, f"missing or no number; taken as {column.imputed:g}", missing)
+        self._count(column.name, "missing or no number, imputed", missing)
         out[missing] = column.imputed
         self._scale(column.name, column.bounds, out)
 
     def _scale(self, name: str, bounds: Range, out: Floats) -> None:
         """From the bounds to [-1, 1], in place. NaN stays NaN."""
         beyond = (out < bounds.low) | (out > bounds.high)
-        self._count(name, f"beyond {bounds}; moved to the nearer bound", beyond)
+        self._count(name, BEYOND, beyond)
         np.clip(out, bounds.low, bounds.high, out=out)
         out -= bounds.centre
         out /= bounds.half_width
@@ -122,8 +123,7 @@ class _Encoder:
     def _encode_category(self, column: Category, cells: pl.Series, rows: Iterator[Floats]) -> None:
         codes = as_codes(cells, {text: code for code, text in enumerate(column.categories)})
         unknown = codes == UNKNOWN
-        imputed = "0 in all features" if column.missing is None else repr(column.missing)
-        self._count(column.name, f"missing or in no category; taken as {imputed}", unknown)
+        self._count(column.name, "missing or in no category, imputed", unknown)
         for code, category in enumerate(column.categories):
             one = codes == code
             if category == column.missing:
@@ -138,7 +138,7 @@ class _Encoder:
         lengths = np.sqrt(squares, out=squares)
         long = lengths > self.schema.feature_bound
         if long.any():
-            self._count("", f"longer than {self.schema.feature_bound:g}; shortened to it", long)
+            self._count("rows", "longer than feature_bound, shortened to it", long)
             factors = np.ones_like(lengths)
             np.divide(self.schema.feature_bound * SAFETY, lengths, out=factors, where=long)
             for row in features:
@@ -151,22 +151,22 @@ class _Encoder:
             values = np.where(codes == UNKNOWN, np.nan, codes)
         else:
             values = as_numbers(cells).copy()
-        self._count(target.column, "no usable target; the record counts as zero", np.isnan(values))
+        self._count(target.column, "no usable target, counts as zero", np.isnan(values))
         if target.bounds:
             self._scale(target.column, target.bounds, values)
         elif target.counts:
             beyond = (values < 0) | (values > target.counts)
-            self._count(target.column, f"beyond [0, {target.counts}]; moved to the bound", beyond)
+            self._count(target.column, BEYOND, beyond)
             np.clip(values, 0.0, target.counts, out=values)
         return values
 
     def _encode_weight(self, weight: Weight, batch: pl.DataFrame) -> Floats:
         values = as_numbers(batch[weight.column]).copy()
         missing = np.isnan(values)
-        self._count(weight.column, "no weight; taken as 0", missing)
+        self._count(weight.column, "no weight, taken as 0", missing)
         values[missing] = 0.0
         beyond = (values < 0) | (values > weight.bound)
-        self._count(weight.column, f"beyond [0, {weight.bound:g}]; moved to the bound", beyond)
+        self._count(weight.column, BEYOND, beyond)
         np.clip(values, 0.0, weight.bound, out=values)
         return np.clip(values / weight.bound, 0.0, 1.0)
 
@@ -174,11 +174,11 @@ class _Encoder:
         self.counts[column, what] += int(np.count_nonzero(rows))
 
     def finish(self, ignored: str | None) -> Encoded:
-        notes = [
-            f"{column or 'rows'}: {number:,} {what}"
-            for (column, what), number in self.counts.items()
-            if number
-        ]
+        changed: dict[str, list[str]] = {}
+        for (column, what), number in self.counts.items():
+            if number:
+                changed.setdefault(what, []).append(f"{column} {number:,}")
+        notes = [f"{what}: {', '.join(columns)}" for what, columns in changed.items()]
         notes += filter(None, [ignored])
         return Encoded(
             self.schema.task,

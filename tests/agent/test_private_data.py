@@ -30,9 +30,9 @@ def test_notes_are_for_the_owner(path: Path) -> None:
     data = read_data(path, WEIGHTED, notes.append)
     assert set(data) == {"A", "labels", "weights"}
     assert notes == [
-        "age: 1 beyond [20, 100]; moved to the nearer bound",
-        "died180: 1 no usable target; the record counts as zero",
-        "w: 1 no weight; taken as 0",
+        "beyond the bounds, moved to the nearer one: age 1",
+        "no usable target, counts as zero: died180 1",
+        "no weight, taken as 0: w 1",
     ]
 
 

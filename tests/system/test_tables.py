@@ -55,8 +55,8 @@ def test_a_trial_with_all_tables_here(cpgt: Commands, study: Path) -> None:
         own = cpgt.folder / "run" / "agents" / str(agent)
         with np.load(own / "trace.npz") as trace:
             assert trace["x"].tobytes() == expected.x[:, agent - 1].tobytes()
-        assert "moved to the nearer bound" in (own / "log.txt").read_text()
-        assert "no usable target; the record counts as zero" in (own / "log.txt").read_text()
+        assert "moved to the nearer one" in (own / "log.txt").read_text()
+        assert "no usable target, counts as zero" in (own / "log.txt").read_text()
     assert json.loads((cpgt.folder / "run" / "summary.json").read_text())["network"]["table"]
 
 

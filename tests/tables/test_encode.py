@@ -37,10 +37,10 @@ def test_a_table_by_hand(schema: Schema, write: Write) -> None:
     np.testing.assert_array_equal(encoded.target, [1.0, 0.0, math.nan, 0.0])
     assert encoded.weights is None
     assert encoded.notes == [
-        "age: 1 missing or no number; taken as 40",
-        "age: 1 beyond [20, 100]; moved to the nearer bound",
-        "sex: 2 missing or in no category; taken as 0 in all features",
-        "died180: 1 no usable target; the record counts as zero",
+        "missing or no number, imputed: age 1",
+        "beyond the bounds, moved to the nearer one: age 1",
+        "missing or in no category, imputed: sex 2",
+        "no usable target, counts as zero: died180 1",
         "columns that the schema does not have are ignored: 'id'",
     ]
     assert set(encoded.arrays()) == {"A", "labels"}
@@ -81,7 +81,7 @@ def test_long_rows_are_shortened(write: Write) -> None:
     assert encoded.features[0] == pytest.approx([0.5 / math.sqrt(2), 0, 0.5 / math.sqrt(2), 1])
     assert np.linalg.norm(encoded.features[0, :-1]) <= 0.5
     assert encoded.features[1].tolist() == [0, 0, 0, 1]
-    assert "rows: 1 longer than 0.5; shortened to it" in encoded.notes
+    assert "longer than feature_bound, shortened to it: rows 1" in encoded.notes
 
 
 def regression(target: dict[str, Any], **more: Any) -> Schema:
@@ -102,7 +102,7 @@ def test_weights_are_within_0_and_1(write: Write) -> None:
     table = "age,sex,died180,w\n60,male,no,5\n60,male,no,-1\n60,male,no,1e9\n60,male,no,?\n"
     encoded = encode_table(schema, write(table))
     assert encoded.arrays()["weights"].tolist() == [0.5, 0.0, 1.0, 0.0]
-    assert "w: 1 no weight; taken as 0" in encoded.notes
+    assert "no weight, taken as 0: w 1" in encoded.notes
 
 
 CELLS = st.one_of(
