@@ -95,7 +95,9 @@ def test_a_sum_without_a_minimum_is_said() -> None:
 
 
 def test_without_history_the_last_states_are_kept() -> None:
-    whole, last = (run("paper", rounds=30, seed=1, history=history) for history in (True, False))
+    whole, last = (
+        cpgt.run("paper", rounds=30, seed=1, history=history) for history in (True, False)
+    )
     assert last.x.tolist() == whole.x[-1:].tolist() and last.y.tolist() == whole.y[-1:].tolist()
     assert last.references.tolist() == whole.references.tolist()
     assert last.rounds == whole.rounds == 30
