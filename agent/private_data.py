@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from cpgt.tables.schema import Schema
 
 ARRAYS = ".npz"
+TABLES = (".csv", ".tsv", ".parquet", ".pq", ".sql")  # endings that no file of arrays has
 
 
 def _silent(_text: str) -> None:
@@ -32,11 +33,11 @@ def read_data(
     path: Path | None, schema: Schema | None, notify: Callable[[str], None] = _silent
 ) -> dict[str, NDArray[Any]]:
     """The arrays of the data file, also of records that cannot be used."""
-    if path is None or path.suffix == ARRAYS:
+    if path is None or not is_table(path, schema):
         return load_data(path, finite=False)
     if schema is None:
-        reason = f"its ending is not {ARRAYS}, and a table needs its schema: --schema FILE"
-        raise DataError(f"data file {path}: {reason}, or a network file with a table")
+        reason = "a table needs its schema: --schema FILE, or --network with a table"
+        raise DataError(f"data file {path}: {reason}")
     from cpgt.tables.encode import encode_table  # loads the library of tables
 
     encoded = encode_table(schema, path)
@@ -45,13 +46,17 @@ def read_data(
     return dict(encoded.arrays())
 
 
-def usable_data(path: Path | None, data: Data) -> Data:
+def is_table(path: Path, schema: Schema | None) -> bool:
+    return path.suffix != ARRAYS and (schema is not None or path.suffix.lower() in TABLES)
+
+
+def usable_data(path: Path | None, schema: Schema | None, data: Data) -> Data:
     """For mechanisms that do not protect records: a table without the records that cannot be used.
 
     Arrays with such records are refused, because no schema says what is meant to happen to them."""
     if path is None:
         return data
-    if path.suffix == ARRAYS:
+    if not is_table(path, schema):
         require_finite_data(path, data)
         return data
     target = data["labels"] if "labels" in data else data["b"]

@@ -226,4 +226,5 @@ class _Shell:
             if ignored:
                 self.notify(f"{ignored} records cannot be used and count as zero; nobody is told")
             return objective
-        return build_objective(kind, options, usable_data(self.settings.data, self.data))
+        usable = usable_data(self.settings.data, self.settings.schema, self.data)
+        return build_objective(kind, options, usable)

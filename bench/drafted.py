@@ -3,8 +3,8 @@
     python -m bench.drafted [--seeds 20] [--epsilon 3]
 
 A quarter of the records is for the test, a tenth is the public sample, six unequal hospitals have
-the rest. A seed gives another split and other noise. No setting is chosen by hand. Pooled: the same
-encoded records in one place, by scikit-learn, not private.
+the rest. A seed gives another split and other noise. The rules of the draft were tried out on this
+data. Pooled: the same encoded records in one place, by scikit-learn, not private.
 """
 
 from __future__ import annotations

@@ -145,7 +145,8 @@ class Huber(LinearScores):
 def largest_eigenvalue(transposed: Floats, scaled: Floats) -> float:
     """The largest eigenvalue of A^T C A, from A^T and C A. C is diagonal, and not negative."""
     root = np.sign(scaled) * np.sqrt(np.abs(transposed.T)) * np.sqrt(np.abs(scaled))  # sqrt(C) A
-    return float(np.linalg.svd(root, compute_uv=False)[0]) ** 2
+    largest = float(np.linalg.svd(root, compute_uv=False)[0])
+    return largest * largest  # may be infinite, where ** raises
 
 
 def copied(weights: Floats | None) -> Floats | None:

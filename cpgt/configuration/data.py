@@ -58,6 +58,6 @@ def find_data(
     """The agent's data: from `files`, or synthetic, or from the file that the network names."""
     if network.synthetic and agent not in files:
         return make_data(network, agent)
-    path = files.get(agent) or network.data_file(agent)
-    data = read_data(path, network.table_schema)
-    return usable_data(path, data) if finite else data
+    path, schema = files.get(agent) or network.data_file(agent), network.table_schema
+    data = read_data(path, schema)
+    return usable_data(path, schema, data) if finite else data

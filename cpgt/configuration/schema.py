@@ -24,7 +24,7 @@ from cpgt.tables.schema import Schema, load_schema, parse_schema, schema_as_dict
 from cpgt.topologies import GRAPHS, WEIGHTS, Topology, TopologyError, given_weights
 from cpgt.wire.keys import is_key
 
-# the type of a mistake that is reported in lines of its own
+# the type of a mistake whose text has whole lines
 WHOLE_LINES = "whole_lines"
 # the algorithms with noise that exchange x alone, so that noise.s_y is 0
 NOISE_ON_X_ALONE = ("private-gradient-descent",)

@@ -1,4 +1,4 @@
-"""Does a table fit the schema? Every way in which it does not, for the eyes of its owner.
+"""Does a table fit the schema? Every way in which it does not, for its owner alone.
 
 Nothing here decides how a table is encoded (`cpgt.tables.encode`). What is found stays in the
 owner's terminal: lines quote records.

@@ -28,14 +28,20 @@ OTHER_SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "vertical bars", ",": 
 
 @dataclass(frozen=True)
 class Table:
+    """A source whose columns are known and whose rows are not read yet."""
+
     source: str
     columns: tuple[str, ...]
     lazy: pl.LazyFrame
 
     def batches(self, names: Sequence[str]) -> Iterator[pl.DataFrame]:
         """These columns in batches of rows, in the order of the table. Reads the file."""
+        from polars import selectors
+
+        # by_name: elsewhere, the names "*" and "^...$" are patterns
+        columns = selectors.by_name(*names)
         with _in_one_line(self.source):
-            yield from self.lazy.select(names).collect_batches(chunk_size=BATCH_ROWS)
+            yield from self.lazy.select(columns).collect_batches(chunk_size=BATCH_ROWS)
 
 
 def open_table(source: str | Path) -> Table:
@@ -76,8 +82,7 @@ def _open_csv(path: Path, separator: str) -> Table:
         found = lazy.collect_schema().names()
     if len(found) != len(names):
         raise TableError(f"{path}: its header cannot be read; each line must end with a line feed")
-    renamed = lazy.select(pl.col(old).alias(new) for old, new in zip(found, names, strict=True))
-    return _lazy_table(str(path), renamed)
+    return _lazy_table(str(path), lazy.rename(dict(zip(found, names, strict=True))))
 
 
 def _open_parquet(path: Path) -> Table:

@@ -12,6 +12,7 @@ import pytest
 from cpgt.agent.errors import InputError
 from cpgt.agent.objectives import Objective, smoothness_of
 from cpgt.agent.objectives.registry import build_objective
+from cpgt.agent.objectives.regression import largest_eigenvalue
 from tests.agent.problems import Array
 
 RNG = np.random.default_rng(11)
@@ -154,6 +155,11 @@ def test_the_curvature_is_at_most_the_smoothness(case: Case) -> None:
     # the curvature of softmax at 0 is 1/3, the bound 1/2
     tight = {"softmax": 0.5, "huber": 0.5, "poisson": 0.3}.get(case.kind, 0.999)
     assert largest > tight * smoothness
+
+
+def test_the_smoothness_of_huge_data_is_infinite() -> None:
+    """And no error, which would be another refusal than the one for such data."""
+    assert largest_eigenvalue(1e200 * A.T, 1e200 * A) == np.inf
 
 
 def test_far_points_do_not_overflow() -> None:

@@ -46,7 +46,7 @@ def test_a_record_without_a_target_passes_and_counts_as_zero(path: Path) -> None
 
 
 def test_without_a_mechanism_such_records_are_left_out(path: Path) -> None:
-    usable = usable_data(path, read_data(path, WEIGHTED))
+    usable = usable_data(path, WEIGHTED, read_data(path, WEIGHTED))
     assert {name: len(array) for name, array in usable.items()} == {
         "A": 2,
         "labels": 2,
@@ -65,8 +65,15 @@ def test_arrays_are_read_as_before(tmp_path: Path) -> None:
     data = read_data(tmp_path / "a.npz", WEIGHTED)
     assert len(data["b"]) == 2
     with pytest.raises(DataError, match="clean the data first"):
-        usable_data(tmp_path / "a.npz", data)
-    assert read_data(None, None) == usable_data(None, {}) == {}
+        usable_data(tmp_path / "a.npz", WEIGHTED, data)
+    assert read_data(None, None) == usable_data(None, None, {}) == {}
+
+
+def test_arrays_need_no_ending_without_a_schema(tmp_path: Path) -> None:
+    with (tmp_path / "data").open("wb") as file:
+        np.savez(file, b=np.ones(2))
+    data = read_data(tmp_path / "data", None)
+    assert usable_data(tmp_path / "data", None, data)["b"].tolist() == [1.0, 1.0]
 
 
 def plan(table: str | None) -> Plan:

@@ -14,6 +14,7 @@ from click.testing import CliRunner, Result
 
 from cpgt.commands.main import main
 from cpgt.tables.checking import check_table
+from cpgt.tables.encode import encode_table
 from cpgt.tables.schema import Schema, parse_schema
 from tests.tables.conftest import NETWORK, TABLES
 
@@ -40,6 +41,14 @@ def test_a_table_that_fits(write: Write) -> None:
     done = check(path)
     assert (done.exit_code, done.stderr) == (0, "")
     assert done.stdout == f"{path} fits: 20 rows, 3 columns, no 10, yes 10\n"
+
+
+def test_a_million_rows(write: Write) -> None:
+    path = write(HEADER + GOOD * 50_000)
+    done = check(path)
+    assert done.exit_code == 0
+    assert done.stdout == f"{path} fits: 1,000,000 rows, 3 columns, no 500,000, yes 500,000\n"
+    assert encode_table(parse_schema(TABLES), path).features.shape == (1_000_000, 4)
 
 
 def test_permuted_columns_and_others_are_harmless(write: Write) -> None:

@@ -246,7 +246,7 @@ def write_hospitals(folder: Path, seed: int) -> list[int]:
 
 
 def test_the_drafted_study_is_accurate_at_epsilon_3(tmp_path: Path) -> None:
-    """No setting was chosen by hand. Guessing the larger class gives 0.63."""
+    """Guessing the larger class gives 0.63."""
     accuracies = []
     for seed in range(4):
         records = write_hospitals(tmp_path, seed)

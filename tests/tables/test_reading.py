@@ -51,6 +51,19 @@ def test_other_forms_of_the_same_table(
     np.testing.assert_array_equal(found.target, expected.target)
 
 
+def test_names_that_look_like_patterns(write: Write, tmp_path: Path) -> None:
+    columns = [
+        {"name": name, "kind": "number", "bounds": [0, 2]} for name in ("*", "^.*$", "a b", "é")
+    ]
+    schema = parse_schema({**TABLES, "columns": columns})
+    path = write("é, a b ,^.*$,*,died180,x\n0,2,1,0,no,7\n")
+    expected = [-1.0, 0.0, 1.0, -1.0]
+    assert encode_table(schema, path).features[0].tolist() == [*expected, 1.0]
+    frame = pl.read_csv(path, infer_schema=False)
+    frame.rename(str.strip).write_parquet(tmp_path / "a.parquet")
+    assert encode_table(schema, tmp_path / "a.parquet").features[0].tolist() == [*expected, 1.0]
+
+
 def test_parquet_holds_the_same_records(schema: Schema, write: Write, tmp_path: Path) -> None:
     frame = pl.DataFrame(
         {"age": [60.5, None, 20], "sex": ["male", "female", None], "died180": ["yes", "no", ""]},
