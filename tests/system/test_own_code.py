@@ -165,8 +165,7 @@ def test_an_error_in_a_round_is_for_the_owner_alone(cpgt: Commands, tmp_path: Pa
     assert done.returncode == 2
     assert "of patient 4711" in one_error_line(done)
     _, errors = coordinator.communicate(timeout=60)
-    assert "agent 1 failed" in errors
-    assert "an unexpected error; its own log says more" in errors
+    assert "Error: agent 1: an unexpected error; its own log says more" in errors
     assert "4711" not in errors
 
 
