@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -40,9 +41,13 @@ def compose(request: pytest.FixtureRequest, clone: Path) -> Iterator[Compose]:
 
 @pytest.fixture(scope="module")
 def localhost(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The same network and seed as processes on this machine."""
+    """The same network and seed as processes on this machine, with the same kernels of OpenBLAS:
+    containers do not get the variables that choose others."""
     commands = Commands(tmp_path_factory.mktemp("localhost"))
-    done = commands.run("run", "paper", "--seed", "5", "--no-compare", "--out", "run")
+    with pytest.MonkeyPatch.context() as patch:
+        for name in [name for name in os.environ if name.startswith("OPENBLAS_")]:
+            patch.delenv(name)
+        done = commands.run("run", "paper", "--seed", "5", "--no-compare", "--out", "run")
     assert done.returncode == 0, done.stderr
     return commands.folder / "run"
 
