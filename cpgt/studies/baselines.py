@@ -25,7 +25,7 @@ from cpgt.configuration.data import find_data
 from cpgt.configuration.network import Network
 from cpgt.configuration.schema import PrivacySection
 from cpgt.models.evaluate import Evaluation, evaluate_model
-from cpgt.models.model_file import make_model
+from cpgt.models.model_file import load_model, make_model
 from cpgt.models.promise import Spent
 from cpgt.results.formatting import make_table
 from cpgt.results.summary import read_summary, write_summary
@@ -55,10 +55,16 @@ def add_baselines(
     console.print(
         make_table(("fitted by", "privacy", figures[0], "from", "to", *figures[1:]), rows)
     )
-    sent, wire = summary.bytes.total["tcp"], summary.bytes.total["link"]
-    if sent is not None and wire is not None:
-        console.print(f"sent: {decimal(sent)}, {decimal(wire)} with headers", highlight=False)
     console.print(f"[bold red]NOT PRIVATE[/]: {NOT_PRIVATE}", highlight=False, soft_wrap=True)
+    spent = load_model(out).privacy.promise
+    console.print(f"spent by every party: {spent}", highlight=False, soft_wrap=True)
+    sent, link = summary.bytes.total["tcp"], summary.bytes.total["link"]
+    if sent is not None and link is not None:
+        bytes_ = f"{decimal(sent)} through TCP, {decimal(link)} with headers"
+        console.print(f"sent by all together: {bytes_}", highlight=False, soft_wrap=True)
+    console.print(
+        f"model and report: {out}/model.json, report.html", highlight=False, soft_wrap=True
+    )
 
 
 def fit_baselines(network: Network, test: Encoded, seed: int | None = None) -> Baselines:

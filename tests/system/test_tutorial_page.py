@@ -32,7 +32,7 @@ def test_the_commands_of_the_page(cpgt: Commands, tmp_path: Path) -> None:
         assert f"agent {i}: model: mine/model.json" in printed
         assert "epsilon 3, delta 1e-05, if one record of an agent is replaced" in printed
     printed = "".join(typist.printed)
-    assert float(re.findall(r"accuracy +│ ([\d.]+)", printed)[0]) > 0.85
+    assert float(re.findall(r"accuracy +│ ([\d.]+)", printed)[0]) > 0.75
     summary = summary_of(machines[1].folder / "results")
     assert summary["status"] == "completed"
     assert summary["not_private"] == []
@@ -52,7 +52,7 @@ def _check_files(folders: dict[int, Path]) -> None:
     with (folders[2] / "records/held-out.csv").open(newline="") as file:
         wanted = list(csv.DictReader(file))
     right = [a["diagnosis"] == b["diagnosis"] for a, b in zip(predicted, wanted, strict=True)]
-    assert sum(right) > 0.85 * len(right)
+    assert sum(right) > 0.75 * len(right)
     for i, folder in folders.items():
         ledger = (folder / f"records/{i}/data.csv.ledger").read_text()
         assert ledger.count("\n") >= 3  # its head line, a reservation, and that it is settled
