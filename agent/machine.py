@@ -4,11 +4,15 @@ The session has the rules of the run. The machine adds the rounds: it sends the 
 takes the neighbours' frames, steps, and goes on as long as the session allows and no frame is
 missing. The caller reports each event with its time and executes the instructions in order. After
 `Attend` nothing follows: the machine goes on with the next event.
+
+Frames are taken in two steps, because most of them change nothing yet, and every call counts where
+a round takes 60 us (docs/decisions/0014): `accept` keeps one, and if it was the last that was
+missing, `go_on` plays.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 
 from cpgt.agent.lifecycle import Phase
 from cpgt.agent.participant import Player
@@ -17,7 +21,7 @@ from cpgt.agent.session import Attend, Instruction, KernelCounts, Publish, Sessi
 from cpgt.agent.settings import AgentSettings
 from cpgt.wire.messages import Control, Hello
 
-NOTHING: tuple[Instruction, ...] = ()
+ATTEND = Attend()
 
 
 class Machine:
@@ -42,24 +46,23 @@ class Machine:
     ) -> None:
         """What `Prepare` asked for is there."""
         self._player = player
+        self.accept = player.accept  # type: ignore[method-assign]  # one call less for each frame
         self.session.prepared(player, spending, kernel_counts)
 
     # --- events -----------------------------------------------------------------------------------
 
     def received(self, message: Control, now: float) -> list[Instruction]:
         """The coordinator sent a message."""
-        return [*self.session.received(message, now), *self._go_on(now)]
+        return [*self.session.received(message, now), *self.go_on(now)]
 
     def subscribed(self, agents: Collection[int]) -> list[Instruction]:
         """Neighbours subscribed to this agent's frames. A second time means a reconnect."""
         return self.session.subscribed(agents)
 
-    def frame(self, frame: bytes, now: float) -> Sequence[Instruction]:
-        """A neighbour's frame arrived."""
-        player = self._player
-        assert player
-        player.accept(frame)
-        return self._go_on(now) if player.complete else NOTHING
+    def accept(self, frame: bytes) -> bool:
+        """A neighbour's frame arrived. Returns whether to call `go_on`."""
+        assert self._player
+        return self._player.accept(frame)
 
     def no_frame(self, now: float) -> list[Instruction]:
         """No frame has come for POLL_MS, and one is missing."""
@@ -68,11 +71,11 @@ class Machine:
 
     def tick(self, now: float) -> list[Instruction]:
         """Time has passed. Report it several times a second."""
-        return [*self.session.tick(now), *self._go_on(now)]
+        return [*self.session.tick(now), *self.go_on(now)]
 
     # --- rounds -----------------------------------------------------------------------------------
 
-    def _go_on(self, now: float) -> list[Instruction]:
+    def go_on(self, now: float) -> list[Instruction]:
         """Play until a frame is missing, or there is something to attend to first."""
         session, player = self.session, self._player
         instructions: list[Instruction] = []
@@ -85,13 +88,13 @@ class Machine:
             if player.round >= self._until:
                 instructions += session.rounds_played(now)
                 self._until = session.play_until()
-                instructions.append(Attend())
+                instructions.append(ATTEND)
                 break
             instructions += session.begin_round(now)
             instructions.append(Publish(player.send()))
             self._sent = True
             # long rounds: a window may take minutes, and an agent alone never waits for a frame
             if session.pulse_due(now) or player.alone:
-                instructions.append(Attend())
+                instructions.append(ATTEND)
                 break
         return instructions

@@ -68,6 +68,7 @@ class Player:
         self.agent = agent
         self.round = 0
         self._neighbours = [peer for peer in sorted(weights) if peer != agent]
+        self._degree = len(self._neighbours)
         self.meter = Meter(received=dict.fromkeys(self._neighbours, 0))
         mixing = algorithm.mixing(weights[agent], [weights[peer] for peer in self._neighbours])
         self.core: Core = make_core(algorithm, objective, x, mixing, randomness)
@@ -120,15 +121,15 @@ class Player:
 
     @property
     def alone(self) -> bool:
-        return not self._neighbours
+        return not self._degree
 
     @property
     def complete(self) -> bool:
         """Every neighbour's message of this round is here."""
-        return len(self._received) == len(self._neighbours)
+        return len(self._received) == self._degree
 
-    def accept(self, frame: bytes) -> None:
-        """Keep a neighbour's frame of this round or the next."""
+    def accept(self, frame: bytes) -> bool:
+        """Keep a neighbour's frame of this round or the next. Returns `complete`."""
         try:
             sender, round_, payload = parse_frame(frame)
         except ProtocolError as error:
@@ -144,6 +145,7 @@ class Player:
         if round_ >= self.round and sender not in payloads:
             payloads[sender] = payload
             self.meter.received[sender] += len(frame)
+        return len(self._received) == self._degree
 
     def send_again(self) -> list[bytes]:
         """The frames that a neighbour may have missed while it had to reconnect."""

@@ -76,19 +76,27 @@ class _Shell:
     attend: bool = False  # before the next frame is read
 
     def run(self) -> None:
-        machine, receive, clock = self.machine, self.transport.receive, time.monotonic
-        while machine.session.phase is not Phase.GONE:
-            if self.attend or not machine.playing:
+        session = self.machine.session
+        while session.phase is not Phase.GONE:
+            if self.attend or not self.machine.playing:
                 self._attend()
-                continue
-            frame = receive()
-            if frame is None:
-                self._attend()
-                self._execute(machine.no_frame(clock()))
             else:
-                self._execute(machine.frame(frame, clock()))
-        if machine.session.stop_reason:
-            raise PeerError(f"stopped by the coordinator: {machine.session.stop_reason}")
+                self._play()
+        if session.stop_reason:
+            raise PeerError(f"stopped by the coordinator: {session.stop_reason}")
+
+    def _play(self) -> None:
+        """Take frames until there is something else to attend to."""
+        machine, receive, accept = self.machine, self.transport.receive, self.machine.accept
+        while not self.attend and machine.playing:
+            frame = receive()
+            while frame is not None and not accept(frame):
+                frame = receive()
+            if frame is not None:
+                self._execute(machine.go_on(time.monotonic()))
+            else:
+                self._attend()
+                self._execute(machine.no_frame(time.monotonic()))
 
     def close(self) -> None:
         files = self.preparation.files
@@ -141,9 +149,10 @@ class _Shell:
 
     def _execute(self, instructions: Iterable[Instruction]) -> None:
         for instruction in instructions:
+            if type(instruction) is Publish:  # the one of every round
+                self.transport.publish(instruction.frame)
+                continue
             match instruction:
-                case Publish(frame):
-                    self.transport.publish(frame)
                 case Attend():
                     self.attend = True
                 case Send(message):
