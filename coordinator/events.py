@@ -63,4 +63,16 @@ class RecordSpent(Struct, frozen=True):
     spent: Spent
 
 
-Instruction: TypeAlias = Send | Log | Record | RecordSpent
+class Restart(Struct, frozen=True):
+    """Start the process of an agent again."""
+
+    agent: int
+
+
+class Rejoined(Struct, frozen=True):
+    """The agent is another process now: what its kernel counts starts from 0 again."""
+
+    agent: int
+
+
+Instruction: TypeAlias = Send | Log | Record | RecordSpent | Restart | Rejoined

@@ -101,7 +101,7 @@ def _serve(
                 hooks.notify(line)
         for event in pending:
             for instruction in session.handle(event, now):
-                _execute(instruction, server, traffic_log, hooks)
+                _execute(instruction, server, supervisor, traffic_log, hooks)
         if now - shown > PROGRESS_SECONDS:
             shown = now
             hooks.progress(session, traffic_log)
@@ -147,7 +147,11 @@ def _event(incoming: Incoming) -> events.Event:
 
 
 def _execute(
-    instruction: events.Instruction, server: ControlServer, traffic_log: TrafficLog, hooks: Hooks
+    instruction: events.Instruction,
+    server: ControlServer,
+    supervisor: Supervisor,
+    traffic_log: TrafficLog,
+    hooks: Hooks,
 ) -> None:
     match instruction:
         case events.Send(connection, message):
@@ -156,5 +160,9 @@ def _execute(
             traffic_log.record(agent, report)
         case events.RecordSpent(agent, spent):
             hooks.spent(agent, spent)
+        case events.Restart(agent):
+            supervisor.restart(agent)
+        case events.Rejoined(agent):
+            traffic_log.rejoined(agent)
         case events.Log(text):
             hooks.notify(text)

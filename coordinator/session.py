@@ -10,13 +10,17 @@ The caller passes in events with timestamps and executes the returned instructio
     STOPPING    every agent has sent Finished, or GRACE_SECONDS are over DONE
 
 A failure leads from RUNNING to STOPPING, and from every other phase to DONE.
+
+From PREPARING to TALLYING, an agent whose process died may come back with the ticket of its plan
+(docs/decisions/0029). Until then all wait for it, as for a silent one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum, auto
+from hmac import compare_digest
 from typing import Any
 
 from cpgt.coordinator import events, failures
@@ -51,7 +55,8 @@ class SessionSettings:
     patience: float
     gather_seconds: float
     stop_change: float | None = None  # end early once no agent's last message is longer than this
-    supervised: bool = False  # an agent that fails to start is not started again: the run ends
+    supervised: bool = False  # the agents' processes are started here, and again if one is killed
+    tickets: Mapping[int, str] = field(default_factory=dict)  # with which an agent may come back
 
 
 class Session:
@@ -110,6 +115,8 @@ class Session:
 
     def _dispatch(self, agent: int, message: messages.FromAgent) -> None:
         handler = TABLE.get((self.phase, type(message)))
+        if handler is None and self.members[agent].returned:
+            handler = AFTER_RETURN.get((self.phase, type(message)))
         if handler is None:
             what, phase = type(message).__name__, self.phase.name.lower()
             self._fail(violation(agent, f"sent {what} while the run was {phase}"))
@@ -117,10 +124,12 @@ class Session:
             handler(self, agent, message)
 
     def _hello(self, connection: bytes, hello: messages.Hello) -> None:
+        if hello.ticket:
+            self._hello_again(connection, hello)
+            return
         refusal = self.members.refusal(hello.agent, connection)
         if refusal:
-            self._send(connection, messages.Refused(refusal))
-            self._log(f"refused: {refusal}")
+            self._refuse(connection, refusal)
             return
         self.members[hello.agent] = Member(connection, hello.endpoint, self._now)
         missing = self.members.missing
@@ -130,6 +139,26 @@ class Session:
             self.phase, self.notices = Phase.PREPARING, WaitNotices()
             for agent, member in self.members.items():
                 self._send(member.connection, self._plan(agent))
+
+    def _hello_again(self, connection: bytes, hello: messages.Hello) -> None:
+        """An agent whose process died is back. Its state is that of its journal."""
+        agent, member = hello.agent, self.members.get(hello.agent)
+        known = compare_digest(self.settings.tickets.get(agent, ""), hello.ticket)
+        if not (known and member) or self.phase not in REJOINABLE:
+            self._refuse(connection, f"agent {agent} comes from a run that is over")
+            return
+        member.connection, member.endpoint = connection, hello.endpoint
+        member.last_message, member.waiting_for, member.returned = self._now, (), True
+        self._log(f"agent {agent} is back ({hello.endpoint})")
+        self._out.append(events.Rejoined(agent))
+        self._send(connection, self._plan(agent))
+        for peer in self.settings.weights[agent]:
+            if peer != agent:
+                self._send(self.members[peer].connection, messages.Moved(agent, hello.endpoint))
+
+    def _refuse(self, connection: bytes, reason: str) -> None:
+        self._send(connection, messages.Refused(reason))
+        self._log(f"refused: {reason}")
 
     def _plan(self, agent: int) -> messages.Plan:
         settings = self.settings
@@ -142,6 +171,8 @@ class Session:
             window=settings.window,
             patience=settings.patience,
             parameters=settings.parameters[agent],
+            ticket=settings.tickets.get(agent, ""),
+            reported=self.members[agent].reported,
         )
 
     def _ready(self, agent: int, ready: messages.Ready) -> None:
@@ -160,12 +191,23 @@ class Session:
         self.grants.start()
         self._send_all(self.grants.grant)
 
+    def _ready_again(self, agent: int, ready: messages.Ready) -> None:
+        """An agent that came back has replayed its journal, and its neighbours are connected."""
+        if ready.dimension != self.dimension:
+            self._fail(violation(agent, f"came back with d = {ready.dimension}"))
+            return
+        self._send(self.members[agent].connection, self.grants.grant)
+        if self.phase is Phase.TALLYING:
+            self._send(self.members[agent].connection, messages.Tally())
+
     def _spent(self, agent: int, spent: messages.Spent) -> None:
         """An agent reports ahead how long its budget lasts, so all agents end in the same round."""
         member = self.members[agent]
         member.budget = spent.budget
         member.epsilon = spent.epsilon[-1] if spent.epsilon else member.epsilon
-        self._out.append(events.RecordSpent(agent, spent))
+        if spent.first >= member.spent:  # an agent that came back repeats what it has sent
+            member.spent = spent.first + len(spent.epsilon)
+            self._out.append(events.RecordSpent(agent, spent))
         if self.phase is Phase.STOPPING or spent.rounds is None:
             return
         if self.grants.limit(spent.rounds, agent):
@@ -248,8 +290,14 @@ class Session:
             self._fail(Failure(f"agent {agent}: {problem}", PEER_FAILED, agent))
 
     def _exited(self, exited: events.Exited) -> None:
-        member = self.members.get(exited.agent)
-        if exited.code or not (member and member.finished):
+        agent, member = exited.agent, self.members.get(exited.agent)
+        killed = exited.code < 0 and self.phase in REJOINABLE and self.settings.tickets
+        # killed twice in one round: it would be killed there for ever
+        if killed and member and member.restarted != member.round:
+            member.restarted = member.round
+            self._log(f"{failures.process_ended(exited).reason}; it is started again")
+            self._out.append(events.Restart(agent))
+        elif exited.code or not (member and member.finished):
             self._fail(failures.process_ended(exited))
 
     def _tick(self) -> None:
@@ -341,6 +389,8 @@ class Session:
         self._out.append(events.Log(text))
 
 
+REJOINABLE = (Phase.PREPARING, Phase.RUNNING, Phase.TALLYING)
+
 TABLE: dict[tuple[Phase, type[messages.FromAgent]], Callable[[Session, int, Any], None]] = {
     (Phase.GATHERING, messages.Status): Session._ignore,
     (Phase.GATHERING, messages.Failed): Session._failed,
@@ -362,4 +412,11 @@ TABLE: dict[tuple[Phase, type[messages.FromAgent]], Callable[[Session, int, Any]
     (Phase.STOPPING, messages.Report): Session._report,
     (Phase.STOPPING, messages.Finished): Session._finished,
     (Phase.STOPPING, messages.Failed): Session._failed,
+}
+
+# What an agent repeats that came back.
+AFTER_RETURN: dict[tuple[Phase, type[messages.FromAgent]], Callable[[Session, int, Any], None]] = {
+    (Phase.RUNNING, messages.Ready): Session._ready_again,
+    (Phase.TALLYING, messages.Ready): Session._ready_again,
+    (Phase.TALLYING, messages.Finished): Session._ignore,
 }

@@ -16,15 +16,20 @@ class Supervisor:
     def __init__(self) -> None:
         self._processes: dict[int, subprocess.Popen[bytes]] = {}
         self._logs: dict[int, Path] = {}
+        self._commands: dict[int, Sequence[str]] = {}
 
     def start(self, commands: Mapping[int, Sequence[str]], logs: Mapping[int, Path]) -> None:
         for agent, command in commands.items():
-            self._logs[agent] = logs[agent]
+            self._commands[agent], self._logs[agent] = command, logs[agent]
             logs[agent].parent.mkdir(parents=True, exist_ok=True)
-            with logs[agent].open("wb") as log:
-                self._processes[agent] = subprocess.Popen(
-                    command, stdin=subprocess.DEVNULL, stdout=log, stderr=log
-                )
+            self.restart(agent)
+
+    def restart(self, agent: int) -> None:
+        """Start the process of an agent whose process has ended, by the same command."""
+        with self._logs[agent].open("ab") as log:
+            self._processes[agent] = subprocess.Popen(
+                self._commands[agent], stdin=subprocess.DEVNULL, stdout=log, stderr=log
+            )
 
     def exits(self) -> list[Exited]:
         """Agents whose process has ended since the last call."""

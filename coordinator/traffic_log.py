@@ -16,6 +16,8 @@ from itertools import chain, repeat, zip_longest
 from pathlib import Path
 from typing import TypeAlias
 
+from msgspec.structs import replace
+
 from cpgt.coordinator.connections import Connection
 from cpgt.coordinator.errors import RunError
 from cpgt.process.exit_codes import BAD_INPUT
@@ -23,6 +25,7 @@ from cpgt.wire.kernel import Counts
 from cpgt.wire.messages import Report
 from cpgt.wire.sizes import zmtp_size
 
+NO_COUNTS = Counts(0, 0, 0, 0, 0, 0, 0)
 LAYERS = ("payload", "message", "zmtp")
 ROUND = "k"  # stands for the number of the round in rows that are used again
 Edge: TypeAlias = tuple[int, int]  # sender, receiver
@@ -59,9 +62,33 @@ class TrafficLog:
             for receiver in peers
         }
         self._pending: dict[int, dict[int, Report]] = {}  # first round -> agent -> report
+        # agent, peer -> what the agent's processes that died had counted, to the peer and from it
+        self._before: dict[Edge, tuple[Counts, ...]] = {}
         self._path = path
 
+    def rejoined(self, agent: int) -> None:
+        """The agent is another process now, whose kernel counts from 0. What the one before
+        counted after its last report is unknown, so its edges cannot be checked: one more
+        connection says so."""
+        for peer in self._neighbours[agent]:
+            sender = self.edges[agent, peer].connection.sender or NO_COUNTS
+            receiver = self.edges[peer, agent].connection.receiver or NO_COUNTS
+            self._before[agent, peer] = tuple(
+                counts._replace(connections=counts.connections + 1) for counts in (sender, receiver)
+            )
+
+    def _continued(self, agent: int, report: Report) -> Report:
+        """The report with the counts of all processes that this agent has been."""
+        sending, receiving = dict(report.sending), dict(report.receiving)
+        for peer in self._neighbours[agent]:
+            before = self._before.get((agent, peer), (NO_COUNTS, NO_COUNTS))
+            for ends, counts in zip((sending, receiving), before, strict=True):
+                if peer in ends:
+                    ends[peer] = [sum(pair) for pair in zip(ends[peer], counts, strict=True)]
+        return replace(report, sending=sending, receiving=receiving)
+
     def record(self, agent: int, report: Report) -> None:
+        report = self._continued(agent, report) if self._before else report
         for peer, size in report.received.items():
             if (peer, agent) in self.edges:
                 self.edges[peer, agent].received += size

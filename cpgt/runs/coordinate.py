@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -18,6 +19,8 @@ from cpgt.coordinator.traffic_log import TrafficLog
 from cpgt.runs.display import Display
 from cpgt.runs.experiment import Experiment
 from cpgt.runs.folder import agent_folder, publish_endpoint, with_endpoint, withdraw_endpoint
+
+TICKET_BYTES = 16
 
 
 def coordinate_here(
@@ -82,4 +85,5 @@ def _settings(network: PublicNetwork, wait: float, *, supervised: bool) -> Sessi
         gather_seconds=wait,
         stop_change=network.stop.change,
         supervised=supervised,
+        tickets={agent: secrets.token_hex(TICKET_BYTES) for agent in network.agents},
     )
