@@ -14,20 +14,29 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from cpgt.agent.checkpoint import decode, encode
+from cpgt.agent.journal import Kept, encode_round
 from cpgt.agent.lifecycle import Phase
 from cpgt.agent.participant import Player
 from cpgt.agent.privacy.mechanisms import PrivacyAccount
-from cpgt.agent.session import Attend, Instruction, KernelCounts, Publish, Session
+from cpgt.agent.session import Attend, Begin, Instruction, Keep, KernelCounts, Publish, Session
 from cpgt.agent.settings import AgentSettings
-from cpgt.wire.messages import Control, Hello
+from cpgt.wire.messages import Control, Hello, Plan, decode_control
 
 ATTEND = Attend()
+# A checkpoint is written once the rounds since the last one take more: some hundred short rounds.
+CHECKPOINT_BYTES = 1 << 16
 
 
 class Machine:
-    def __init__(self, settings: AgentSettings, now: float) -> None:
-        self.session = Session(settings, now)
-        self._agent = settings.agent
+    def __init__(self, settings: AgentSettings, now: float, kept: Kept | None = None) -> None:
+        """`kept` is the journal of this agent's process that died."""
+        before = decode_control(kept.header.plan) if kept else None
+        assert before is None or isinstance(before, Plan)
+        self.session = Session(settings, now, before)
+        self._agent, self._kept, self._journal = settings.agent, kept, settings.journal
+        self._kept_bytes, self._limit = 0, 0  # since the last checkpoint; until the next one
+        self._taken: list[bytes] | None = None  # payloads that the journal does not have yet
         self._player: Player | None = None
         self._until = 0  # rounds below this one are played before the session is asked again
         self._sent = False  # the message of the current round
@@ -39,15 +48,22 @@ class Machine:
 
     def hello(self, endpoint: str) -> Hello:
         """The first message, with the endpoint at which neighbours reach this agent."""
-        return Hello(self._agent, endpoint)
+        return Hello(self._agent, endpoint, self.session.ticket)
 
     def prepared(
-        self, player: Player, spending: PrivacyAccount | None, kernel_counts: KernelCounts
-    ) -> None:
+        self,
+        player: Player,
+        spending: PrivacyAccount | None,
+        kernel_counts: KernelCounts,
+        now: float,
+    ) -> list[Instruction]:
         """What `Prepare` asked for is there."""
         self._player = player
         self.accept = player.accept  # type: ignore[method-assign]  # one call less for each frame
         self.session.prepared(player, spending, kernel_counts)
+        if self._kept:
+            return self._replay(self._kept, now)
+        return self._checkpoint()
 
     # --- events -----------------------------------------------------------------------------------
 
@@ -85,16 +101,55 @@ class Machine:
                     break
                 player.step()
                 self._sent = False
+                if self._journal:
+                    self._taken = player.taken
             if player.round >= self._until:
-                instructions += session.rounds_played(now)
-                self._until = session.play_until()
-                instructions.append(ATTEND)
+                instructions += self._window_played(now)
                 break
             instructions += session.begin_round(now)
-            instructions.append(Publish(player.send()))
+            frame = player.send()
+            instructions.append(Publish(frame, self._record(player) if self._journal else None))
             self._sent = True
             # long rounds: a window may take minutes, and an agent alone never waits for a frame
             if session.pulse_due(now) or player.alone:
                 instructions.append(ATTEND)
                 break
+        return instructions
+
+    def _window_played(self, now: float) -> list[Instruction]:
+        """A report must not be sent before the rounds that it is about are kept."""
+        keep = [Keep(self._record(None))] if self._taken is not None else []
+        played = self.session.rounds_played(now)
+        self._until = self.session.play_until()
+        assert self._player
+        due = self._kept_bytes > self._limit and not self._player.meter.payload
+        return [*keep, *played, *(self._checkpoint() if due else []), ATTEND]
+
+    # --- the journal ------------------------------------------------------------------------------
+
+    def _record(self, player: Player | None) -> bytes:
+        """What was taken since the last record, and the player's message."""
+        record = encode_round(self._taken, player.last_payload if player else None)
+        self._taken = None
+        self._kept_bytes += len(record)
+        return record
+
+    def _checkpoint(self) -> list[Instruction]:
+        if not self._journal:
+            return []
+        stored = encode(self.session.checkpoint())
+        self._kept_bytes, self._limit = 0, max(CHECKPOINT_BYTES, len(stored))
+        return [Begin(stored)]
+
+    def _replay(self, kept: Kept, now: float) -> list[Instruction]:
+        """From the checkpoint, where the player is, to where the process died. Sends no frame."""
+        player, session = self._player, self.session
+        assert player and session.plan
+        instructions = session.restored(decode(kept.checkpoint), now)
+        for taken, own in kept.rounds:
+            player.replay(taken, None)
+            if taken is not None and player.round % session.plan.window == 0:
+                instructions += session.window_replayed(now)
+            player.replay(None, own)
+            self._sent = own is not None
         return instructions

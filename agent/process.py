@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
-from contextlib import ExitStack
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
 import numpy as np
 
 from cpgt.agent.connect import open_connections
 from cpgt.agent.errors import PeerError
+from cpgt.agent.journal import Journal
 from cpgt.agent.lifecycle import Phase
 from cpgt.agent.machine import Machine
 from cpgt.agent.objectives.loading import load_data
@@ -18,7 +19,10 @@ from cpgt.agent.preparation import Files, Preparation
 from cpgt.agent.privacy.secret import forget_secret
 from cpgt.agent.session import (
     Attend,
+    Begin,
+    Connect,
     Instruction,
+    Keep,
     Log,
     Prepare,
     Publish,
@@ -43,11 +47,14 @@ def run_agent(
     data = load_data(settings.data, finite=False)
     # ZeroMQ's threads inherit the scheduling policy, so set it before they start.
     tune_process(shared_machine=settings.connect.on_this_machine)
+    journal = Journal(settings.folder) if settings.folder and settings.journal else None
+    kept = journal.open() if journal else None
+    preparation = Preparation(settings, data, notify, Files(), kept)
+    preparation.check()
     with Context() as context:
         transport, control, advertised = open_connections(context, settings.connect, notify)
-        machine = Machine(settings, time.monotonic())
-        preparation = Preparation(settings, data, notify, Files())
-        shell = _Shell(machine, preparation, transport, control, notify, check_interrupts)
+        machine = Machine(settings, time.monotonic(), kept)
+        shell = _Shell(machine, preparation, journal, transport, control, notify, check_interrupts)
         try:
             control.send(machine.hello(advertised))
             # A state that overflows is found and reported by the session, without warnings.
@@ -69,6 +76,7 @@ def run_agent(
 class _Shell:
     machine: Machine
     preparation: Preparation
+    journal: Journal | None
     transport: ZmqTransport
     control: ControlClient
     notify: Callable[[str], None]
@@ -110,6 +118,8 @@ class _Shell:
             files.answers.close()
         if files.reservation:
             files.reservation.settle()
+        if self.journal:
+            self.journal.close()
 
     def _attend(self) -> None:
         """Everything but the rounds: the coordinator's messages, subscriptions, deadlines."""
@@ -122,10 +132,8 @@ class _Shell:
             if machine.session.phase is Phase.GONE:
                 return
             message = self._receive(0)
-        try:
+        with _peers_fault():
             subscribers = self.transport.new_subscribers()
-        except WireError as error:
-            raise PeerError(str(error)) from None
         self._execute(machine.subscribed(subscribers))
         self._notify_refusals()
         self._execute(machine.tick(time.monotonic()))
@@ -150,6 +158,8 @@ class _Shell:
     def _execute(self, instructions: Iterable[Instruction]) -> None:
         for instruction in instructions:
             if type(instruction) is Publish:  # the one of every round
+                if instruction.record and self.journal:
+                    self.journal.append(instruction.record)
                 self.transport.publish(instruction.frame)
                 continue
             match instruction:
@@ -159,16 +169,44 @@ class _Shell:
                     self.control.send(message)
                 case Log(text):
                     self.notify(text)
-                case RecordSpent(first, epsilons):
-                    if log := self.preparation.files.privacy_log:
-                        log.write(first, epsilons)
                 case Prepare(plan):
                     self._prepare(plan)
+                case Connect(agent, endpoint):
+                    with _peers_fault():
+                        self.transport.move(agent, endpoint)
+                case _:
+                    self._write(instruction)
+
+    def _write(self, instruction: Instruction) -> None:
+        """To the owner's files."""
+        log, journal = self.preparation.files.privacy_log, self.journal
+        match instruction:
+            case RecordSpent(first, epsilons) if log:
+                log.write(first, epsilons)
+            case Keep(record) if journal:
+                journal.append(record)
+            case Begin(checkpoint) if journal:
+                self._begin_journal(journal, checkpoint)
 
     def _prepare(self, plan: Plan) -> None:
         player, account = self.preparation.prepare(plan)
-        self.machine.prepared(player, account, self.transport.kernel_counts)
-        try:
+        counts = self.transport.kernel_counts
+        self._execute(self.machine.prepared(player, account, counts, time.monotonic()))
+        with _peers_fault():
             self.transport.connect(plan.agent, plan.endpoints)
-        except WireError as error:
-            raise PeerError(str(error)) from None
+
+    def _begin_journal(self, journal: Journal, checkpoint: bytes) -> None:
+        plan, trace = self.machine.session.plan, self.preparation.files.trace
+        assert plan
+        if trace:
+            trace.flush()
+        journal.begin(self.preparation.header(plan), checkpoint)
+
+
+@contextmanager
+def _peers_fault() -> Iterator[None]:
+    """An error of the wire that a peer has caused."""
+    try:
+        yield
+    except WireError as error:
+        raise PeerError(str(error)) from None

@@ -13,17 +13,25 @@ from cpgt.agent.privacy.account import Epsilon
 from cpgt.agent.privacy.mechanisms import PrivacyAccount
 from cpgt.agent.privacy.secret import private_file
 
+HEADER = b"round,paper,sound\n"
+
 
 class PrivacyLog:
     """Opened before the first round, so that a folder that cannot be written is reported early."""
 
-    def __init__(self, folder: Path, account: PrivacyAccount) -> None:
-        self._folder, self._account = folder, account
+    def __init__(self, folder: Path, account: PrivacyAccount, rounds: int | None = None) -> None:
+        """`rounds`: go on after this many, which a process that died has written."""
+        self._folder, self._account, path = folder, account, folder / "epsilon.csv"
         try:
-            self._rows = private_file(folder / "epsilon.csv")
+            if rounds is None:
+                self._rows = private_file(path)
+                self._rows.write(HEADER)
+            else:
+                kept = path.read_bytes().splitlines(keepends=True)[: 1 + rounds]
+                self._rows = path.open("r+b")
+                self._rows.truncate(self._rows.write(b"".join(kept)))
         except OSError as error:
-            raise FolderError(f"cannot write {folder / 'epsilon.csv'}: {error.strerror}") from None
-        self._rows.write(b"round,paper,sound\n")
+            raise FolderError(f"cannot write {path}: {error.strerror}") from None
 
     def write(self, first: int, epsilons: list[Epsilon]) -> None:
         """Append one row per round: the total spent once that round was sent."""

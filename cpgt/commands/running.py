@@ -163,20 +163,22 @@ def _coordinate_task(address: ListenAddress, experiment: Experiment, console: Co
               help="Bound on |x| and |y|, to account for rounding.")  # fmt: skip
 @click.option("--rounding", type=options.POSITIVE,
               help="Rounding error of a gradient, over the magnitude. [2^-40]")  # fmt: skip
+@click.option("--journal/--no-journal", default=True,
+              help="Keep a journal: started again, an agent that died goes on.")  # fmt: skip
 @options.out
 @options.seed
 @options.observe
 def agent(
     number: int, coordinator: str, data: Path | None, ledger: Path | None, network: str | None,
     key: Path | None, plain: bool, bind: str | None, advertise: str | None, objective: str | None,
-    code_folder: Path, patience: float, out: Path | None, seed: int | None, observe: bool,
-    **claims: Any,
+    code_folder: Path, patience: float, journal: bool, out: Path | None, seed: int | None,
+    observe: bool, **claims: Any,
 ) -> None:  # fmt: skip
     """Run agent NUMBER of a network: it holds the private data and exchanges messages with the
     coordinator and its neighbours."""
     from cpgt.agent.privacy.budget import Claims
     from cpgt.agent.privacy.randomness import Randomness, seeded_secret
-    from cpgt.agent.privacy.secret import new_secret
+    from cpgt.agent.privacy.secret import JOURNAL, new_secret, read_secret
     from cpgt.agent.process import run_agent
     from cpgt.agent.settings import AgentSettings, ConnectSettings
     from cpgt.process.signals import raise_interrupts
@@ -185,7 +187,7 @@ def agent(
         click.echo(f"agent {number}: {text}", err=True)
 
     agreement, ring, own = _read_own_copy(network, number, key, Claims(**claims))
-    folder = out or _own_folder(number)
+    folder = out or _own_folder(number, coordinator)
     if seed is not None:
         notify("NOT PRIVATE: a seed was given; anyone who knows it can take the noise off")
     if observe:
@@ -197,7 +199,12 @@ def agent(
         raise click.UsageError(
             f"--seed makes the noise public, and {ledger} counts private runs; leave --seed out"
         )
-    secret = new_secret(folder) if seed is None else seeded_secret(seed, number)
+    if seed is not None:
+        secret = seeded_secret(seed, number)
+    elif journal and (folder / JOURNAL).exists():
+        secret = read_secret(folder)
+    else:
+        secret = new_secret(folder)
     settings = AgentSettings(
         agent=number,
         connect=ConnectSettings(coordinator, bind, advertise, ring, plain, patience),
@@ -208,6 +215,7 @@ def agent(
         trusted_code=objective,
         observe=folder if observe else None,
         folder=folder,
+        journal=journal,
         claims=own,
         seeded=seed is not None,
     )
@@ -261,6 +269,10 @@ def data(network: str, out: Path, overrides: tuple[str, ...]) -> None:
         click.echo(f"agent {number}: {path}")
 
 
-def _own_folder(number: int) -> Path:
-    """A new folder for every run: a secret must never be used twice."""
-    return Path("runs") / f"agent-{number}-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}"
+def _own_folder(number: int, coordinator: str) -> Path:
+    """The folder of this agent's run that did not come to its end, or a new one for every run: a
+    secret must never be used twice."""
+    from cpgt.agent.journal import unfinished
+
+    found = unfinished(Path("runs").glob(f"agent-{number}-*"), number, coordinator)
+    return found or Path("runs") / f"agent-{number}-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}"

@@ -35,7 +35,7 @@ def make_machine(agent: int, peers: tuple[int, ...], now: float = NOW) -> Machin
     assert machine.received(plan, now) == [Prepare(plan)]
     objective = LeastSquares(np.eye(3), np.full(3, float(agent)), 0.05)
     player = Player(agent, weights, ALGORITHM, objective, np.zeros(3), randomness)
-    machine.prepared(player, None, lambda: ({}, {}))
+    assert machine.prepared(player, None, lambda: ({}, {}), now) == []
     machine.subscribed(peers)
     assert machine.tick(now) == [Send(Ready(3, []))]
     return machine
