@@ -24,18 +24,21 @@ from cpgt.agent.settings import AgentSettings
 from cpgt.wire.messages import Control, Hello, Plan, decode_control
 
 ATTEND = Attend()
-# A checkpoint is written once the rounds since the last one take more: some hundred short rounds.
-CHECKPOINT_BYTES = 1 << 16
+CHECKPOINT_BYTES = 1 << 16  # some hundred short rounds, or a window of long ones
 
 
 class Machine:
-    def __init__(self, settings: AgentSettings, now: float, kept: Kept | None = None) -> None:
-        """`kept` is the journal of this agent's process that died."""
+    def __init__(
+        self, settings: AgentSettings, now: float, kept: Kept | None = None,
+        checkpoint_bytes: int = CHECKPOINT_BYTES,
+    ) -> None:  # fmt: skip
+        """`kept` is the journal of this agent's process that died. A window ends with a checkpoint
+        if the rounds since the last one take more than `checkpoint_bytes`."""
         before = decode_control(kept.header.plan) if kept else None
         assert before is None or isinstance(before, Plan)
         self.session = Session(settings, now, before)
         self._agent, self._kept, self._journal = settings.agent, kept, settings.journal
-        self._kept_bytes, self._limit = 0, 0  # since the last checkpoint; until the next one
+        self._kept_bytes, self._limit = 0, checkpoint_bytes  # since the last checkpoint; till next
         self._taken: list[bytes] | None = None  # payloads that the journal does not have yet
         self._player: Player | None = None
         self._until = 0  # rounds below this one are played before the session is asked again
@@ -138,7 +141,7 @@ class Machine:
         if not self._journal:
             return []
         stored = encode(self.session.checkpoint())
-        self._kept_bytes, self._limit = 0, max(CHECKPOINT_BYTES, len(stored))
+        self._kept_bytes = 0
         return [Begin(stored)]
 
     def _replay(self, kept: Kept, now: float) -> list[Instruction]:

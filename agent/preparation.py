@@ -37,7 +37,7 @@ NO_LEDGER = (
     "no ledger: what this run spends will not be remembered; "
     "`cpgt ledger init DATA.ledger` makes one"
 )
-Data: TypeAlias = dict[str, np.ndarray[tuple[int, ...], np.dtype[np.generic]]]
+Data: TypeAlias = Mapping[str, np.ndarray[tuple[int, ...], np.dtype[np.generic]]]
 
 
 @dataclass
@@ -74,7 +74,7 @@ class Preparation:
         if claims.mechanism in (None, "state") and 0.0 in algorithm.noise.scales:
             self.notify("NOT PRIVATE: some messages carry no noise (noise.s_x or noise.s_y is 0)")
         self._reserve(claims, algorithm, plan, kind)
-        if settings.folder and claims.mechanism in ("gradient", "objective"):
+        if settings.folder and claims.mechanism in ("gradient", "objective") and not files.answers:
             files.answers = AnswerLog(settings.folder / ANSWERS)
         private = make_private(
             claims, algorithm, objective, plan.rounds, settings.randomness, files.answers

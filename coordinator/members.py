@@ -25,6 +25,7 @@ class Member:
     epsilon: float | None = None  # spent so far, if the agent reports it
     budget: float | None = None
     returned: bool = False  # its process died, and another one came back
+    returning: bool = False  # and is not ready yet
     spent: int = 0  # rounds whose epsilon was recorded
     restarted: int | None = None  # the round in which its process was last started again
 

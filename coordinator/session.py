@@ -148,7 +148,8 @@ class Session:
             self._refuse(connection, f"agent {agent} comes from a run that is over")
             return
         member.connection, member.endpoint = connection, hello.endpoint
-        member.last_message, member.waiting_for, member.returned = self._now, (), True
+        member.last_message, member.waiting_for = self._now, ()
+        member.returned = member.returning = True
         self._log(f"agent {agent} is back ({hello.endpoint})")
         self._out.append(events.Rejoined(agent))
         self._send(connection, self._plan(agent))
@@ -177,7 +178,7 @@ class Session:
 
     def _ready(self, agent: int, ready: messages.Ready) -> None:
         member = self.members[agent]
-        member.dimension = ready.dimension
+        member.dimension, member.returning = ready.dimension, False
         member.not_private = ready.not_private
         if ready.not_private:
             self._log(f"NOT PRIVATE: agent {agent} is {' and '.join(ready.not_private)}")
@@ -196,9 +197,13 @@ class Session:
         if ready.dimension != self.dimension:
             self._fail(violation(agent, f"came back with d = {ready.dimension}"))
             return
+        # While the others tally, it has to finish first.
+        self.members[agent].returning = self.phase is Phase.TALLYING
         self._send(self.members[agent].connection, self.grants.grant)
-        if self.phase is Phase.TALLYING:
-            self._send(self.members[agent].connection, messages.Tally())
+
+    def _finished_again(self, agent: int, _finished: messages.Finished) -> None:
+        self.members[agent].returning = False
+        self._send(self.members[agent].connection, messages.Tally())
 
     def _spent(self, agent: int, spent: messages.Spent) -> None:
         """An agent reports ahead how long its budget lasts, so all agents end in the same round."""
@@ -380,7 +385,9 @@ class Session:
 
     def _send_all(self, message: messages.Control) -> None:
         for member in self.members.values():
-            self._send(member.connection, message)
+            # An agent that is coming back gets its grant when it is ready.
+            early = member.returning and isinstance(message, messages.Grant | messages.Tally)
+            self._send(member.connection, messages.Waiting([]) if early else message)
 
     def _send(self, connection: bytes, message: messages.Control) -> None:
         self._out.append(events.Send(connection, message))
@@ -418,5 +425,5 @@ TABLE: dict[tuple[Phase, type[messages.FromAgent]], Callable[[Session, int, Any]
 AFTER_RETURN: dict[tuple[Phase, type[messages.FromAgent]], Callable[[Session, int, Any], None]] = {
     (Phase.RUNNING, messages.Ready): Session._ready_again,
     (Phase.TALLYING, messages.Ready): Session._ready_again,
-    (Phase.TALLYING, messages.Finished): Session._ignore,
+    (Phase.TALLYING, messages.Finished): Session._finished_again,
 }

@@ -27,6 +27,7 @@ COMMANDS = {
     **dict.fromkeys(("topology", "algorithms"), "catalogues"),
     "keys": "keys",
     "ledger": "ledger",
+    "simulate": "simulation",
 }
 
 
