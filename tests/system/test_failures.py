@@ -38,27 +38,26 @@ def end(process: subprocess.Popen[str]) -> subprocess.CompletedProcess[str]:
     return subprocess.CompletedProcess(process.args, process.returncode, out, err)
 
 
-def test_a_killed_agent(cpgt: Commands, tmp_path: Path) -> None:
+def test_an_agent_that_cannot_come_back(cpgt: Commands, tmp_path: Path) -> None:
+    """Without its journal, a killed agent ends the run for all."""
     out = tmp_path / "run"
     process = start(cpgt, out, "--observe")
+    (out / "agents" / "3" / "journal").unlink()
     cpgt.agent(3).kill()
     done = end(process)
-    assert done.returncode == 3
-    found = re.search(r"agent 3 was killed by SIGKILL in round (\d+)", one_error_line(done))
-    assert found
+    assert done.returncode == 2
+    assert "agent 3: refused by the coordinator: agent 3 is here already" in one_error_line(done)
     summary = summary_of(out)
     assert summary["status"] == "failed"
     assert summary["error"] in done.stderr
     rows = rows_of(out)
-    reached = max(row[0] for row in rows)
-    assert abs(int(found[1]) - reached) <= 2, "the round that is named is the one that was reached"
     assert summary["bytes"]["total"]["message"] == sum(row[4] for row in rows)
     for agent in range(1, 7):
         folder = out / "agents" / str(agent)
         names = {path.name for path in folder.iterdir()}
         expected = {"data.npz", "epsilon.csv", "log.txt", "trace.npz"}
-        # the others have ended the run for themselves, and deleted their secrets
-        assert names - {"privacy.json"} == expected | ({"secret"} if agent == 3 else set())
+        # all have ended the run for themselves, and deleted their secrets
+        assert names - {"privacy.json"} == expected
         with np.load(folder / "trace.npz") as trace:
             assert len(trace["x"]) == len(trace["y"]) == len(trace["eta_y"]) + 1 > 100
 
