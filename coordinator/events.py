@@ -35,11 +35,17 @@ class Interrupted(Struct, frozen=True):
     pass
 
 
+class Broken(Struct, frozen=True):
+    """A file of the run cannot be written."""
+
+    problem: str
+
+
 class Tick(Struct, frozen=True):
     """Time has passed."""
 
 
-Event: TypeAlias = Received | Invalid | Exited | Interrupted | Tick
+Event: TypeAlias = Received | Invalid | Exited | Interrupted | Broken | Tick
 
 # --- instructions ---------------------------------------------------------------------------------
 

@@ -27,7 +27,7 @@ from cpgt.coordinator import events, failures
 from cpgt.coordinator.failures import Failure, violation
 from cpgt.coordinator.grants import Grants
 from cpgt.coordinator.members import Member, Members
-from cpgt.process.exit_codes import INTERRUPTED, PEER_FAILED
+from cpgt.process.exit_codes import FAILED, INTERRUPTED, PEER_FAILED
 from cpgt.process.timing import PULSE_SECONDS
 from cpgt.process.wait_notices import WaitNotices
 from cpgt.wire import messages
@@ -94,6 +94,8 @@ class Session:
                 self._exited(event)
             case events.Interrupted():
                 self._fail(Failure("interrupted", INTERRUPTED))
+            case events.Broken(problem):
+                self._fail(Failure(f"the coordinator cannot write: {problem}", FAILED))
             case events.Tick():
                 self._tick()
         return self._out
@@ -150,6 +152,8 @@ class Session:
         member.connection, member.endpoint = connection, hello.endpoint
         member.last_message, member.waiting_for = self._now, ()
         member.returned = member.returning = True
+        if self.phase is Phase.RUNNING:
+            member.finished = None  # it finishes once more, before all tally
         self._log(f"agent {agent} is back ({hello.endpoint})")
         self._out.append(events.Rejoined(agent))
         self._send(connection, self._plan(agent))

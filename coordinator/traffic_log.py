@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import chain, repeat, zip_longest
@@ -167,7 +168,10 @@ class TrafficLog:
         rounds = zip_longest(*(self._sizes(agent, window) for agent in agents))
         for k, sizes in enumerate(rounds, first):
             self._file.write(rows_of(sizes).replace(ROUND, str(k)))
-        self._file.flush()
+        try:
+            self._file.flush()
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, self._path.name) from None
 
     def _sizes(self, agent: int, window: Mapping[int, Report]) -> Iterator[Sizes]:
         """Sizes of each round of the agent; the last one has the kernels' counts, too."""
@@ -198,10 +202,13 @@ class TrafficLog:
         return self
 
     def __exit__(self, *_error: object) -> None:
-        """Write what is known of windows that not all agents have reported."""
-        for first in sorted(self._pending):
-            self._write(self._pending[first])
-        self._file.close()
+        """Write what is known of windows that not all agents have reported. If the file cannot be
+        written, that has ended the run already."""
+        with suppress(OSError):
+            for first in sorted(self._pending):
+                self._write(self._pending[first])
+        with suppress(OSError):
+            self._file.close()
 
 
 def _reported(agents: list[int], sizes: tuple[Sizes | None, ...]) -> Iterator[tuple[int, Sizes]]:

@@ -6,6 +6,8 @@ They are readable by the owner only: epsilon may depend on private data.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from cpgt.agent.errors import FolderError
@@ -36,11 +38,20 @@ class PrivacyLog:
     def write(self, first: int, epsilons: list[Epsilon]) -> None:
         """Append one row per round: the total spent once that round was sent."""
         rows = (f"{k},{e.paper!r},{e.sound!r}\n" for k, e in enumerate(epsilons, first))
-        self._rows.write("".join(rows).encode())
-        self._rows.flush()
+        with self._named("epsilon.csv"):
+            self._rows.write("".join(rows).encode())
+            self._rows.flush()
 
     def close(self) -> None:
-        self._rows.close()
+        with self._named("epsilon.csv"):
+            self._rows.close()
         summary = self._account.describe()
-        with private_file(self._folder / "privacy.json") as file:
+        with self._named("privacy.json"), private_file(self._folder / "privacy.json") as file:
             file.write((json.dumps(summary, indent=2) + "\n").encode())
+
+    @contextmanager
+    def _named(self, name: str) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise FolderError(f"cannot write {self._folder / name}: {error.strerror}") from None

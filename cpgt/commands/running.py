@@ -6,6 +6,7 @@ import os
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -181,10 +182,12 @@ def agent(
     from cpgt.agent.privacy.secret import JOURNAL, new_secret, read_secret
     from cpgt.agent.process import run_agent
     from cpgt.agent.settings import AgentSettings, ConnectSettings
+    from cpgt.process.parents import end_with_parent
     from cpgt.process.signals import raise_interrupts
 
     def notify(text: str) -> None:
-        click.echo(f"agent {number}: {text}", err=True)
+        with suppress(OSError):  # nobody reads it any more: the run goes on
+            click.echo(f"agent {number}: {text}", err=True)
 
     agreement, ring, own = _read_own_copy(network, number, key, Claims(**claims))
     folder = out or _own_folder(number, coordinator)
@@ -220,6 +223,7 @@ def agent(
         seeded=seed is not None,
     )
     with raise_interrupts() as check_interrupts:
+        end_with_parent()
         run_agent(settings, notify, check_interrupts)
 
 

@@ -12,10 +12,11 @@ from rich.console import Console
 from cpgt.configuration.schema import PublicNetwork
 from cpgt.coordinator.epsilon_log import record_epsilon
 from cpgt.coordinator.errors import RunError
-from cpgt.coordinator.server import Hooks, ListenAddress, coordinate
+from cpgt.coordinator.server import Hooks, ListenAddress, coordinate, describe
 from cpgt.coordinator.session import SessionSettings
 from cpgt.coordinator.supervisor import Supervisor
 from cpgt.coordinator.traffic_log import TrafficLog
+from cpgt.process.exit_codes import FAILED
 from cpgt.runs.display import Display
 from cpgt.runs.experiment import Experiment
 from cpgt.runs.folder import agent_folder, publish_endpoint, with_endpoint, withdraw_endpoint
@@ -68,7 +69,11 @@ def coordinate_here(
     reported = {agent: member.not_private for agent, member in session.members.items()}
     not_private += experiment.reported(reported)
     summary = summarise(network, session, traffic_log, not_private)
-    write_summary(summary, out)
+    try:
+        write_summary(summary, out)
+    except OSError as error:
+        why = f"{session.failure.reason}; and there is" if session.failure else "there is"
+        raise RunError(f"{why} no summary: {describe(error)}", FAILED) from None
     if session.failure:
         raise RunError(session.failure.reason, session.failure.exit_code)
     if commands is None:
