@@ -33,11 +33,12 @@ LAUNCH_SECONDS = 60.0  # for agents on this machine to join
 @options.change
 @options.seed
 @options.observe
+@options.journal
 @options.quiet
 @click.option("--compare/--no-compare", default=True, help="Also measure an uncompressed network.")
 def run(
     network: str, rounds: int | None, out: Path | None, overrides: tuple[str, ...],
-    seed: int | None, observe: bool, quiet: bool, compare: bool,
+    seed: int | None, observe: bool, journal: bool, quiet: bool, compare: bool,
 ) -> None:  # fmt: skip
     """Run NETWORK on this machine, every agent a process. NETWORK is a file or a shipped name."""
     from cpgt.runs.experiment import Experiment
@@ -53,7 +54,7 @@ def run(
         model = options.load(network, overrides, rounds)
         search = options.own_code(network, model)
         folder = options.new_folder(out, model.name)
-        code = hand_over(process, model, folder, experiment, search)
+        code = hand_over(process, model, folder, experiment, search, journal=journal)
     # not before: the agents would start later
     from rich.console import Console
 
@@ -164,8 +165,7 @@ def _coordinate_task(address: ListenAddress, experiment: Experiment, console: Co
               help="Bound on |x| and |y|, to account for rounding.")  # fmt: skip
 @click.option("--rounding", type=options.POSITIVE,
               help="Rounding error of a gradient, over the magnitude. [2^-40]")  # fmt: skip
-@click.option("--journal/--no-journal", default=True,
-              help="Keep a journal: started again, an agent that died goes on.")  # fmt: skip
+@options.journal
 @options.out
 @options.seed
 @options.observe

@@ -25,7 +25,7 @@ THREAD_LIMITS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 
 
 def agent_commands(
-    network: Network, out: Path, experiment: Experiment, search: Path
+    network: Network, out: Path, experiment: Experiment, search: Path, *, journal: bool = True
 ) -> Mapping[int, Sequence[str]]:
     """The command of each agent, with ENDPOINT where the coordinator's address belongs.
 
@@ -39,6 +39,7 @@ def agent_commands(
         command = [*CPGT, "agent", str(agent), "--coordinator", ENDPOINT]
         data = files.get(agent) or network.data_file(agent)
         command += ["--data", str(data)] if data else []
+        command += ["--no-journal"] * (not journal)
         command += [*code, "--out", str(agent_folder(out, agent)), *experiment.flags()]
         commands[agent] = command + _known_smoothness(network, agent)
     return commands
@@ -70,11 +71,13 @@ def hand_over(
     out: Path,
     experiment: Experiment,
     search: Path,
+    *,
+    journal: bool = True,
 ) -> int:
     """Give a started coordinator its task, and wait for its end. Returns its exit code."""
     file = out / "network.toml"
     file.write_text(network.to_toml(), encoding="utf-8")
-    commands = agent_commands(network, out, experiment, search)
+    commands = agent_commands(network, out, experiment, search, journal=journal)
     task = Task(str(file), str(out), list(commands.items()), _thread_limits(network))
 
     def pass_on(_number: int, _frame: FrameType | None) -> None:
