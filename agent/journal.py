@@ -79,8 +79,9 @@ def read_records(stored: bytes) -> tuple[list[bytes], int]:
         size, check = HEAD.unpack_from(stored, at)
         end = at + HEAD.size + size
         body = stored[at + HEAD.size : end]
-        if not size or len(body) < size or zlib.crc32(body) != check:
-            if stored[end:].strip(b"\0") or (not size and check):
+        if not size or zlib.crc32(body) != check:
+            # The file is longer than its last record, and zero behind it.
+            if end > len(stored) or stored[end:].strip(b"\0") or (not size and check):
                 raise ValueError("a record is damaged")
             break
         records.append(body)
