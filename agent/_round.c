@@ -258,6 +258,27 @@ static PyObject *get_reference(Round *self, void *Py_UNUSED(closure))
     return to_bytes(self->reference, self->number);
 }
 
+/* values, noised, pull, reference and gradient lie behind one another: see set_shape. */
+static Py_ssize_t state_size(const Round *self)
+{
+    return (4 * self->number + self->dimension) * (Py_ssize_t)sizeof(double);
+}
+
+static PyObject *get_memory(Round *self, void *Py_UNUSED(closure))
+{
+    return PyBytes_FromStringAndSize((const char *)self->values, state_size(self));
+}
+
+static int set_memory(Round *self, PyObject *stored, void *Py_UNUSED(closure))
+{
+    if (!stored || !PyBytes_Check(stored) || PyBytes_GET_SIZE(stored) != state_size(self)) {
+        PyErr_SetString(PyExc_ValueError, "not the memory of such a state");
+        return -1;
+    }
+    memcpy(self->values, PyBytes_AS_STRING(stored), PyBytes_GET_SIZE(stored));
+    return 0;
+}
+
 /* Sizes and memory, from bits, dimension and the number of messages. */
 static int set_shape(Round *self)
 {
@@ -342,6 +363,7 @@ static PyGetSetDef attributes[] = {
     {"values", (getter)get_values, NULL, "x and y", NULL},
     {"noised", (getter)get_noised, NULL, "x^a and y^a of the last payload", NULL},
     {"reference", (getter)get_reference, NULL, "x^c and y^c", NULL},
+    {"memory", (getter)get_memory, (setter)set_memory, "all numbers of the state", NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
 

@@ -16,6 +16,7 @@ import numpy as np
 from cpgt.agent.algorithms import X, Y
 from cpgt.agent.algorithms.cpgt import CPGT
 from cpgt.agent.algorithms.exchange import PULL
+from cpgt.agent.checkpoint import Array, pack_fields, unpack_fields
 from cpgt.agent.compressors.quantizers import TINY, Quantizer, quantizer_constants
 from cpgt.agent.objectives import Objective
 from cpgt.agent.privacy.randomness import RandomBlock, Randomness, Rounds
@@ -102,6 +103,13 @@ class CompiledCore:
         except ValueError:  # one has another form, or is invalid
             self._round.absorb([self._as_dense(payload) for payload in payloads], x)
         self._round.track(_doubles(self._objective.gradient(x)))
+
+    def pack(self) -> list[Array]:
+        return pack_fields((np.frombuffer(self._round.memory),))
+
+    def restore(self, stored: list[Array]) -> None:
+        (memory,) = unpack_fields(stored)
+        self._round.memory = memory.tobytes()
 
     def _as_dense(self, payload: bytes) -> bytes:
         return encode(Dense(self._decode([payload]).dense()[0]))

@@ -11,6 +11,7 @@ from contextlib import suppress
 from typing import Any, Protocol
 
 from cpgt.agent.algorithms import AnyAlgorithm, WeightedMessages
+from cpgt.agent.checkpoint import Array, pack_fields, unpack_fields
 from cpgt.agent.compiled import CompiledCore
 from cpgt.agent.objectives import Objective
 from cpgt.agent.privacy.randomness import Randomness
@@ -40,6 +41,12 @@ class Core(Protocol):
 
     def absorb(self, payloads: list[bytes]) -> None:
         """Step, with the payloads of all. Raises ProtocolError if one cannot be decoded."""
+
+    def pack(self) -> list[Array]:
+        """The state between two rounds, for a checkpoint."""
+
+    def restore(self, stored: list[Array]) -> None:
+        """Go on from what `pack` returned."""
 
 
 class ArrayCore:
@@ -83,6 +90,12 @@ class ArrayCore:
             with suppress(ProtocolError):
                 messages = [(self._mixing, self._decode(payloads))]
         self._state = self._algorithm.absorb(self._state, self._outgoing, self._objective, messages)
+
+    def pack(self) -> list[Array]:
+        return pack_fields(self._state)
+
+    def restore(self, stored: list[Array]) -> None:
+        self._state = type(self._state)(*unpack_fields(stored))
 
     def _one_by_one(self, payloads: list[bytes]) -> Iterator[tuple[Floats, Vectors]]:
         """Decode one message at a time: memory does not grow with the number of neighbours."""

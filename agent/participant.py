@@ -19,13 +19,14 @@ from typing import Protocol
 import numpy as np
 
 from cpgt.agent.algorithms import AnyAlgorithm
+from cpgt.agent.checkpoint import Checkpoint
 from cpgt.agent.core import Core, make_core
-from cpgt.agent.errors import DivergedError, PeerError
-from cpgt.agent.objectives import Objective
+from cpgt.agent.errors import DivergedError, InputError, PeerError
+from cpgt.agent.objectives import CountingObjective, Objective
 from cpgt.agent.privacy.randomness import Randomness
 from cpgt.wire.arrays import Floats
 from cpgt.wire.errors import ProtocolError, WireError
-from cpgt.wire.frames import build_frame, parse_frame
+from cpgt.wire.frames import build_frame, parse_frame, size_of_integer
 from cpgt.wire.payloads import decoder
 from cpgt.wire.transports import Transport
 
@@ -68,12 +69,14 @@ class Player:
         self.agent = agent
         self.round = 0
         self._neighbours = [peer for peer in sorted(weights) if peer != agent]
+        self._degree = len(self._neighbours)
         self.meter = Meter(received=dict.fromkeys(self._neighbours, 0))
         mixing = algorithm.mixing(weights[agent], [weights[peer] for peer in self._neighbours])
         self.core: Core = make_core(algorithm, objective, x, mixing, randomness)
-        self._algorithm, self._recorder = algorithm, recorder
+        self._algorithm, self._objective, self.recorder = algorithm, objective, recorder
         self._received: dict[int, bytes] = {}  # payloads of this round, by sender
         self._early: dict[int, bytes] = {}  # payloads of the next round
+        self._taken: dict[int, bytes] = {}  # payloads of the round before
         self._sent: deque[tuple[bytes, bytes]] = deque(maxlen=RETAINED)  # payload, frame
         self._decode = decoder(algorithm.channels, objective.dimension)
         if recorder:
@@ -120,30 +123,35 @@ class Player:
 
     @property
     def alone(self) -> bool:
-        return not self._neighbours
+        return not self._degree
 
     @property
     def complete(self) -> bool:
         """Every neighbour's message of this round is here."""
-        return len(self._received) == len(self._neighbours)
+        return len(self._received) == self._degree
 
-    def accept(self, frame: bytes) -> None:
-        """Keep a neighbour's frame of this round or the next."""
+    def accept(self, frame: bytes) -> bool:
+        """Keep a neighbour's frame of this round or the next. Returns `complete`."""
         try:
             sender, round_, payload = parse_frame(frame)
         except ProtocolError as error:
             raise PeerError(f"a neighbour sent a {error}") from None
         if sender not in self.meter.received:
             raise PeerError(f"agent {sender}, which is no neighbour, sent data")
-        if round_ > self.round + 1:
+        if round_ == self.round:
+            payloads = self._received
+        elif round_ == self.round + 1:
+            payloads = self._early
+        elif round_ < self.round:
+            payloads = self._taken if round_ == self.round - 1 else {}
+        else:
             raise PeerError(
                 f"agent {sender} sent round {round_}; this agent is in round {self.round}"
             )
-        payloads = self._received if round_ == self.round else self._early
         # A frame that is already here was sent again, for a neighbour that had to reconnect.
-        if round_ >= self.round and sender not in payloads:
-            payloads[sender] = payload
-            self.meter.received[sender] += len(frame)
+        if payloads.setdefault(sender, payload) != payload:
+            raise PeerError(f"agent {sender} sent two different messages for round {round_}")
+        return len(self._received) == self._degree
 
     def send_again(self) -> list[bytes]:
         """The frames that a neighbour may have missed while it had to reconnect."""
@@ -154,7 +162,7 @@ class Player:
     def step(self) -> None:
         """The round is complete: compute the next state."""
         payloads = [self._sent[-1][0], *map(self._received.__getitem__, self._neighbours)]
-        core, recorder = self.core, self._recorder
+        core, recorder = self.core, self.recorder
         if recorder:
             recorder.noise(core.eta_y)
         try:
@@ -162,10 +170,59 @@ class Player:
         except ProtocolError:
             self._raise_for_sender(payloads)
             raise
-        self._received, self._early = self._early, {}
+        self._count(payloads)
+        self._taken, self._received, self._early = self._received, self._early, {}
         self.round += 1
         if recorder:
             recorder.state(core.values)
+
+    def _count(self, payloads: list[bytes]) -> None:
+        """Count what the neighbours sent in this round. Not when it arrives, so that the count of a
+        window is a function of its rounds, also for an agent that has to play some again."""
+        received, round_size = self.meter.received, size_of_integer(self.round)
+        for peer, payload in zip(self._neighbours, payloads[1:], strict=True):
+            received[peer] += size_of_integer(peer) + round_size + len(payload)
+
+    # --- to go on after a restart -----------------------------------------------------------------
+
+    @property
+    def taken(self) -> list[bytes]:
+        """The neighbours' payloads of the round before."""
+        return [self._taken[peer] for peer in self._neighbours]
+
+    @property
+    def last_payload(self) -> bytes:
+        return self._sent[-1][0]
+
+    def checkpoint(self, reports: list[bytes], spent: int) -> Checkpoint:
+        """The state between two rounds. `reports` and `spent` are the session's."""
+        asked = self._objective.asked if isinstance(self._objective, CountingObjective) else 0
+        sent = [payload for payload, _ in self._sent]
+        core = self.core.pack()
+        return Checkpoint(self.round, core, asked, sent, self._taken, reports, spent)
+
+    def restore(self, kept: Checkpoint) -> None:
+        """Go on from a checkpoint."""
+        self.core.restore(kept.core)
+        if isinstance(self._objective, CountingObjective):
+            self._objective.resume(kept.asked)
+        self.round, self._taken, first = kept.round, kept.taken, kept.round - len(kept.sent)
+        for k, payload in enumerate(kept.sent, first):
+            self._sent.append((payload, build_frame(self.agent, k, payload)))
+        self.meter.first = kept.round
+
+    def replay(self, taken: list[bytes] | None, own: bytes | None) -> None:
+        """Play again what a journal holds. Raises InputError if the own message comes out
+        differently: publishing it would use the noise of the round a second time."""
+        if taken is not None:
+            self._received = dict(zip(self._neighbours, taken, strict=True))
+            self.step()
+        if own is not None and parse_frame(self.send())[2] != own:
+            raise InputError(
+                f"round {self.round} comes out differently than before this agent restarted: "
+                "another processor, library or objective; a second message would spend privacy "
+                "twice, so the run ends here"
+            )
 
     def _raise_for_sender(self, payloads: list[bytes]) -> None:
         """Raise a PeerError that names the sender of the payload that cannot be decoded."""

@@ -8,10 +8,14 @@ here: agent/machine.py plays the rounds, between `begin_round` and `rounds_playe
 from __future__ import annotations
 
 import math
+from collections import deque
 from collections.abc import Callable, Collection
 from typing import NamedTuple, TypeAlias
 
+from msgspec import structs
+
 from cpgt.agent.agreement import require_same_table
+from cpgt.agent.checkpoint import Checkpoint
 from cpgt.agent.errors import AgentError, InputError, PeerError
 from cpgt.agent.lifecycle import Action, Phase, Trigger, step, trigger_of
 from cpgt.agent.participant import Player
@@ -28,6 +32,8 @@ from cpgt.wire.messages import Control, Failed, Grant, Plan
 # An agent announces the end of its budget this many windows ahead. That is more than is granted
 # before it has reported, so an honest coordinator never grants a round beyond the budget.
 LOOK_AHEAD_WINDOWS = timing.WINDOWS_GRANTED + 1
+# Reports that may not have arrived: an agent is at most that many windows ahead of them.
+KEPT_REPORTS = timing.WINDOWS_GRANTED + 1
 LONGEST = 1000  # characters of a coordinator's text
 KernelCounts: TypeAlias = Callable[[], tuple[dict[int, list[int]], dict[int, list[int]]]]
 
@@ -45,9 +51,30 @@ class Send(NamedTuple):
 
 
 class Publish(NamedTuple):
-    """Send a frame to all neighbours."""
+    """Append the record to the journal, if there is one, and then send the frame to all
+    neighbours."""
 
     frame: bytes
+    record: bytes | None = None
+
+
+class Keep(NamedTuple):
+    """Append the record to the journal."""
+
+    record: bytes
+
+
+class Begin(NamedTuple):
+    """Begin a new journal with this checkpoint."""
+
+    checkpoint: bytes
+
+
+class Connect(NamedTuple):
+    """Take a neighbour's frames from this endpoint from now on."""
+
+    agent: int
+    endpoint: str
 
 
 class Log(NamedTuple):
@@ -67,11 +94,14 @@ class Attend(NamedTuple):
     """Look for messages of the coordinator and new subscribers, before any further frame."""
 
 
-Instruction: TypeAlias = Publish | Prepare | Send | Log | RecordSpent | Attend
+Instruction: TypeAlias = (
+    Publish | Keep | Begin | Prepare | Connect | Send | Log | RecordSpent | Attend
+)
 
 
 class Session:
-    def __init__(self, settings: AgentSettings, now: float) -> None:
+    def __init__(self, settings: AgentSettings, now: float, before: Plan | None = None) -> None:
+        """`before` is the plan of a run that goes on, after the agent's process died."""
         self.phase = Phase.JOINING
         self.plan: Plan | None = None
         self.grant = Grant(1, False)
@@ -79,7 +109,8 @@ class Session:
         self.spending: PrivacyAccount | None = None
         self.stop_reason = ""
         self.disagreement: float | None = None  # of all agents, as the coordinator reports it
-        self._settings = settings
+        self._settings, self._before = settings, before
+        self._reports: deque[bytes] = deque(maxlen=2 * KEPT_REPORTS)  # with what was spent before
         self._last_sent = self._last_received = self._planned = self._round_began = now
         self._answered = False  # the coordinator has sent at least one message
         self._all_delivered = False  # every agent has every frame
@@ -103,6 +134,35 @@ class Session:
         self.participant, self.spending = participant, spending
         self._kernel_counts = kernel_counts
 
+    @property
+    def ticket(self) -> str:
+        return self._before.ticket if self._before else ""
+
+    def checkpoint(self) -> Checkpoint:
+        """The state between two windows."""
+        assert self.participant
+        spent = self.spending.rounds if self.spending else 0
+        return self.participant.checkpoint(list(self._reports), spent)
+
+    def restored(self, kept: Checkpoint, now: float) -> list[Instruction]:
+        """The participant goes on from this checkpoint. Repeats reports that have not arrived."""
+        if self.spending:
+            self.spending.spend_until(kept.spent)
+        self._reports.extend(kept.reports)
+        late: list[Control] = []
+        for message in map(messages.decode_control, kept.reports):
+            assert isinstance(message, messages.Report | messages.Spent)
+            if message.first < self._reported:
+                continue
+            if isinstance(message, messages.Report):  # its connections are gone
+                message = structs.replace(message, sending={}, receiving={})
+            late.append(message)
+        return [self._send(message, now) for message in late]
+
+    def window_replayed(self, now: float) -> list[Instruction]:
+        """The journal had a whole window of rounds. It is reported unless that has arrived."""
+        return self._report(now)
+
     # --- events -----------------------------------------------------------------------------------
 
     def received(self, message: Control, now: float) -> list[Instruction]:
@@ -118,6 +178,9 @@ class Session:
                 )
             case messages.Notice(text):
                 return self._log_change(printable(text))
+            case messages.Moved(agent, endpoint):
+                self._round_began = now  # the wait for it begins again
+                return [Connect(agent, endpoint), *self._log_change(f"agent {agent} is back")]
             case Plan():
                 self.plan = message
             case Grant():
@@ -261,7 +324,11 @@ class Session:
         reference = self.participant.core.reference
         if action is Action.SEND_READY:
             ready = messages.Ready(len(reference), self._settings.not_private)
-            return [*self._spent(now), self._send(ready, now)]
+            if self._before is None:
+                return [*self._spent(now), self._send(ready, now)]
+            # What was sent last may have been lost with the process.
+            again = map(Publish, self.participant.send_again())
+            return [*again, *self._announce_limit(now), self._send(ready, now)]
         finished = messages.Finished(self.round, reference.astype("<f8").tobytes())
         return [self._send(finished, now)]
 
@@ -272,6 +339,7 @@ class Session:
     def _accept_plan(self, now: float) -> Prepare:
         assert self.plan
         self._planned = now
+        self._check_same_run()
         if self.plan.agent != self._settings.agent:
             raise PeerError(
                 f"protocol: the coordinator sent the plan of agent {self.plan.agent} "
@@ -282,6 +350,22 @@ class Session:
         require_same_table(self._settings.schema, self.plan)
         return Prepare(self.plan)
 
+    def _check_same_run(self) -> None:
+        """A run that goes on has the plan of before, but for addresses."""
+        assert self.plan
+        for name in self.plan.__struct_fields__ if self._before else ():
+            if name in ("endpoints", "reported"):
+                continue
+            ours, theirs = getattr(self._before, name), getattr(self.plan, name)
+            if ours != theirs:
+                what = "this is another run" if name == "ticket" else f"{name} has changed"
+                raise InputError(f"{what} since this agent's process died: it cannot go on")
+
+    @property
+    def _reported(self) -> int:
+        """Rounds that the coordinator has reports of, from before this process."""
+        return self.plan.reported if self.plan else 0
+
     def _report(self, now: float) -> list[Instruction]:
         assert self.participant
         meter, change = self.participant.meter, self.participant.change
@@ -291,7 +375,12 @@ class Session:
             *self._kernel_counts(),
         )  # fmt: skip
         self.participant.meter = meter.next_window()
-        return [*spent, self._send(report, now)]
+        instructions = [*spent, self._send(report, now)]
+        sent = [each.message for each in instructions if isinstance(each, Send)]
+        self._reports.extend(map(messages.encode_control, sent))
+        if meter.payload and meter.first < self._reported:
+            return [each for each in instructions if not isinstance(each, Send)]
+        return instructions
 
     def _spent(self, now: float) -> list[Instruction]:
         """Record what was spent. Send it where it is public, and the end of the budget in time."""
@@ -307,6 +396,14 @@ class Session:
             return [record]
         spent = messages.Spent(record.first, public, spending.budget, spending.limit)
         return [record, self._send(spent, now)]
+
+    def _announce_limit(self, now: float) -> list[Instruction]:
+        """Repeat how long the budget lasts, if that is known: it may not have arrived."""
+        if not self.spending or self.spending.limit is None:
+            return []
+        spending = self.spending
+        spent = messages.Spent(spending.rounds, [], spending.budget, spending.limit)
+        return [self._send(spent, now)]
 
     def _take_spent(self) -> RecordSpent:
         """Take the rounds sent, not those completed: privacy is spent by sending."""

@@ -47,7 +47,8 @@ class AgentSettings:
     schema: Schema | None = None  # of the table in `data`
     agreement: Agreement | None = None
     observe: Path | None = None  # folder for the trace of private states
-    folder: Path | None = None  # folder for the privacy log
+    folder: Path | None = None  # folder for the owner's files of the run
+    journal: bool = False  # keep one in the folder: if the process dies, the run can go on
     ledger: Path | None = None  # of the data set; the run is reserved there
     claims: Claims = field(default_factory=Claims)  # the owner's; they override the network's
     seeded: bool = False  # anyone who knows the seed can compute the noise

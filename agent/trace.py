@@ -26,11 +26,19 @@ HEADER = "trace.shape"
 
 
 class Trace:
-    def __init__(self, folder: Path, channels: int, dimension: int) -> None:
+    def __init__(
+        self, folder: Path, channels: int, dimension: int, rounds: int | None = None
+    ) -> None:
+        """`rounds`: go on after this many, which a process that died has written."""
+        widths = {"x": dimension, "y": (channels - 1) * dimension, "time": 1}
+        widths["eta_y"] = widths["y"]
         try:
             folder.mkdir(parents=True, exist_ok=True)
             (folder / HEADER).write_text(f"{channels} {dimension}")
-            self._files = {name: _raw(folder, name).open("wb") for name in ARRAYS}
+            self._files = {name: _raw(folder, name).open("ab") for name in ARRAYS}
+            for name, file in self._files.items():
+                states = 0 if rounds is None else rounds + (name != "eta_y")
+                file.truncate(8 * states * widths[name])
         except OSError as error:
             raise FolderError(f"cannot write the trace into {folder}: {error.strerror}") from None
         self._folder = folder
@@ -43,6 +51,11 @@ class Trace:
 
     def noise(self, eta_y: Floats) -> None:
         self._files["eta_y"].write(eta_y.tobytes())
+
+    def flush(self) -> None:
+        """A process that is killed loses nothing that was written before."""
+        for file in self._files.values():
+            file.flush()
 
     def close(self) -> None:
         for file in self._files.values():

@@ -15,6 +15,7 @@ import psutil
 from bench.codec import measure_encoding, measure_folding
 from bench.curve import measure_curve
 from bench.gaussian import measure_gaussian
+from bench.journal import main as measure_journal
 from bench.lockstep import measure_lockstep
 from bench.refresh import main as measure_refresh
 from bench.star import measure_star
@@ -125,6 +126,7 @@ def measure_rings() -> None:
 
 if __name__ == "__main__":
     measure_speed()
+    measure_journal()
     measure_dimensions()
     measure_rings()
     measure_curve()

@@ -35,11 +35,17 @@ class Interrupted(Struct, frozen=True):
     pass
 
 
+class Broken(Struct, frozen=True):
+    """A file of the run cannot be written."""
+
+    problem: str
+
+
 class Tick(Struct, frozen=True):
     """Time has passed."""
 
 
-Event: TypeAlias = Received | Invalid | Exited | Interrupted | Tick
+Event: TypeAlias = Received | Invalid | Exited | Interrupted | Broken | Tick
 
 # --- instructions ---------------------------------------------------------------------------------
 
@@ -63,4 +69,16 @@ class RecordSpent(Struct, frozen=True):
     spent: Spent
 
 
-Instruction: TypeAlias = Send | Log | Record | RecordSpent
+class Restart(Struct, frozen=True):
+    """Start the process of an agent again."""
+
+    agent: int
+
+
+class Rejoined(Struct, frozen=True):
+    """The agent is another process now: what its kernel counts starts from 0 again."""
+
+    agent: int
+
+
+Instruction: TypeAlias = Send | Log | Record | RecordSpent | Restart | Rejoined

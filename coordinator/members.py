@@ -29,6 +29,10 @@ class Member:
     tallied: bool = False
     epsilon: float | None = None  # spent so far, if the agent reports it
     budget: float | None = None
+    returned: bool = False  # its process died, and another one came back
+    returning: bool = False  # and is not ready yet
+    spent: int = 0  # rounds whose epsilon was recorded
+    restarted: int | None = None  # the round in which its process was last started again
 
 
 class PublicResult(NamedTuple):
@@ -79,7 +83,7 @@ class Members(dict[int, Member]):
         return next((a for a, member in self.items() if member.connection == connection), None)
 
     def refusal(self, agent: int, connection: bytes) -> str:
-        """Why this agent cannot join over this connection; empty if it can."""
+        """Why this agent cannot join over this connection, as a new one; empty if it can."""
         known = self.agent_of(connection)
         if known is not None:
             return f"this connection belongs to agent {known} already"

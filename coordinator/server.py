@@ -14,6 +14,7 @@ from cpgt.coordinator.session import Phase, Session, SessionSettings
 from cpgt.coordinator.supervisor import Supervisor
 from cpgt.coordinator.traffic_log import TrafficLog
 from cpgt.process.exit_codes import BAD_INPUT
+from cpgt.process.parents import end_with_parent
 from cpgt.process.signals import remember_interrupts
 from cpgt.process.timing import POLL_MS
 from cpgt.wire.addresses import check_plain, parse
@@ -52,6 +53,7 @@ def coordinate(
     """Run one session to its end. `failure` of the result says whether it went well."""
     supervisor = Supervisor()
     with zmq.Context[zmq.Socket[bytes]]() as context, remember_interrupts() as interrupted:
+        end_with_parent()
         try:
             secured = address.ring is not None
             check_plain(parse(address.bind), secured=secured, accepted=address.plain)
@@ -100,15 +102,24 @@ def _serve(
             for line in server.new_refusals():
                 hooks.notify(line)
         traffic_log.windows.started = session.started
-        for event in pending:
-            for instruction in session.handle(event, now):
-                _execute(instruction, server, traffic_log, hooks)
+        while pending:
+            for instruction in session.handle(pending.pop(0), now):
+                try:
+                    _execute(instruction, server, supervisor, traffic_log, hooks)
+                except OSError as error:  # no space, no folder, no descriptors: all are told
+                    pending.append(events.Broken(describe(error)))
         if now - shown > PROGRESS_SECONDS:
             shown = now
             hooks.progress(session, traffic_log)
     hooks.progress(session, traffic_log)
     _wait_until_all_know(session, server, hooks.notify)
     return session
+
+
+def describe(error: OSError) -> str:
+    """bytes.csv: No space left on device"""
+    name = f"{error.filename}: " if error.filename else ""
+    return f"{name}{error.strerror or error}"
 
 
 def _wait_until_all_know(
@@ -148,7 +159,11 @@ def _event(incoming: Incoming) -> events.Event:
 
 
 def _execute(
-    instruction: events.Instruction, server: ControlServer, traffic_log: TrafficLog, hooks: Hooks
+    instruction: events.Instruction,
+    server: ControlServer,
+    supervisor: Supervisor,
+    traffic_log: TrafficLog,
+    hooks: Hooks,
 ) -> None:
     match instruction:
         case events.Send(connection, message):
@@ -157,5 +172,9 @@ def _execute(
             traffic_log.record(agent, report)
         case events.RecordSpent(agent, spent):
             hooks.spent(agent, spent)
+        case events.Restart(agent):
+            supervisor.restart(agent)
+        case events.Rejoined(agent):
+            traffic_log.rejoined(agent)
         case events.Log(text):
             hooks.notify(text)

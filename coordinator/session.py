@@ -10,20 +10,24 @@ The caller passes in events with timestamps and executes the returned instructio
     STOPPING    every agent has sent Finished, or GRACE_SECONDS are over DONE
 
 A failure leads from RUNNING to STOPPING, and from every other phase to DONE.
+
+From PREPARING to TALLYING, an agent whose process died may come back with the ticket of its plan
+(docs/decisions/0029). Until then all wait for it, as for a silent one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum, auto
+from hmac import compare_digest
 from typing import Any
 
 from cpgt.coordinator import events, failures
 from cpgt.coordinator.failures import Failure, violation
 from cpgt.coordinator.grants import Grants
 from cpgt.coordinator.members import Member, Members
-from cpgt.process.exit_codes import INTERRUPTED, PEER_FAILED
+from cpgt.process.exit_codes import FAILED, INTERRUPTED, PEER_FAILED
 from cpgt.process.timing import PULSE_SECONDS
 from cpgt.process.wait_notices import WaitNotices
 from cpgt.wire import messages
@@ -51,7 +55,8 @@ class SessionSettings:
     patience: float
     gather_seconds: float
     stop_change: float | None = None  # end early once no agent's last message is longer than this
-    supervised: bool = False  # an agent that fails to start is not started again: the run ends
+    supervised: bool = False  # the agents' processes are started here, and again if one is killed
+    tickets: Mapping[int, str] = field(default_factory=dict)  # with which an agent may come back
 
 
 class Session:
@@ -89,6 +94,8 @@ class Session:
                 self._exited(event)
             case events.Interrupted():
                 self._fail(Failure("interrupted", INTERRUPTED))
+            case events.Broken(problem):
+                self._fail(Failure(f"the coordinator cannot write: {problem}", FAILED))
             case events.Tick():
                 self._tick()
         return self._out
@@ -110,6 +117,8 @@ class Session:
 
     def _dispatch(self, agent: int, message: messages.FromAgent) -> None:
         handler = TABLE.get((self.phase, type(message)))
+        if handler is None and self.members[agent].returned:
+            handler = AFTER_RETURN.get((self.phase, type(message)))
         if handler is None:
             what, phase = type(message).__name__, self.phase.name.lower()
             self._fail(violation(agent, f"sent {what} while the run was {phase}"))
@@ -117,10 +126,12 @@ class Session:
             handler(self, agent, message)
 
     def _hello(self, connection: bytes, hello: messages.Hello) -> None:
+        if hello.ticket:
+            self._hello_again(connection, hello)
+            return
         refusal = self.members.refusal(hello.agent, connection)
         if refusal:
-            self._send(connection, messages.Refused(refusal))
-            self._log(f"refused: {refusal}")
+            self._refuse(connection, refusal)
             return
         self.members[hello.agent] = Member(connection, hello.endpoint, self._now)
         missing = self.members.missing
@@ -130,6 +141,29 @@ class Session:
             self.phase, self.notices = Phase.PREPARING, WaitNotices()
             for agent, member in self.members.items():
                 self._send(member.connection, self._plan(agent))
+
+    def _hello_again(self, connection: bytes, hello: messages.Hello) -> None:
+        """An agent whose process died is back. Its state is that of its journal."""
+        agent, member = hello.agent, self.members.get(hello.agent)
+        known = compare_digest(self.settings.tickets.get(agent, ""), hello.ticket)
+        if not (known and member) or self.phase not in REJOINABLE:
+            self._refuse(connection, f"agent {agent} comes from a run that is over")
+            return
+        member.connection, member.endpoint = connection, hello.endpoint
+        member.last_message, member.waiting_for = self._now, ()
+        member.returned = member.returning = True
+        if self.phase is Phase.RUNNING:
+            member.finished = None  # it finishes once more, before all tally
+        self._log(f"agent {agent} is back ({hello.endpoint})")
+        self._out.append(events.Rejoined(agent))
+        self._send(connection, self._plan(agent))
+        for peer in self.settings.weights[agent]:
+            if peer != agent:
+                self._send(self.members[peer].connection, messages.Moved(agent, hello.endpoint))
+
+    def _refuse(self, connection: bytes, reason: str) -> None:
+        self._send(connection, messages.Refused(reason))
+        self._log(f"refused: {reason}")
 
     def _plan(self, agent: int) -> messages.Plan:
         settings = self.settings
@@ -142,11 +176,13 @@ class Session:
             window=settings.window,
             patience=settings.patience,
             parameters=settings.parameters[agent],
+            ticket=settings.tickets.get(agent, ""),
+            reported=self.members[agent].reported,
         )
 
     def _ready(self, agent: int, ready: messages.Ready) -> None:
         member = self.members[agent]
-        member.dimension = ready.dimension
+        member.dimension, member.returning = ready.dimension, False
         member.not_private = ready.not_private
         if ready.not_private:
             self._log(f"NOT PRIVATE: agent {agent} is {' and '.join(ready.not_private)}")
@@ -160,12 +196,27 @@ class Session:
         self.grants.start()
         self._send_all(self.grants.grant)
 
+    def _ready_again(self, agent: int, ready: messages.Ready) -> None:
+        """An agent that came back has replayed its journal, and its neighbours are connected."""
+        if ready.dimension != self.dimension:
+            self._fail(violation(agent, f"came back with d = {ready.dimension}"))
+            return
+        # While the others tally, it has to finish first.
+        self.members[agent].returning = self.phase is Phase.TALLYING
+        self._send(self.members[agent].connection, self.grants.grant)
+
+    def _finished_again(self, agent: int, _finished: messages.Finished) -> None:
+        self.members[agent].returning = False
+        self._send(self.members[agent].connection, messages.Tally())
+
     def _spent(self, agent: int, spent: messages.Spent) -> None:
         """An agent reports ahead how long its budget lasts, so all agents end in the same round."""
         member = self.members[agent]
         member.budget = spent.budget
         member.epsilon = spent.epsilon[-1] if spent.epsilon else member.epsilon
-        self._out.append(events.RecordSpent(agent, spent))
+        if spent.first >= member.spent:  # an agent that came back repeats what it has sent
+            member.spent = spent.first + len(spent.epsilon)
+            self._out.append(events.RecordSpent(agent, spent))
         if self.phase is Phase.STOPPING or spent.rounds is None:
             return
         if self.grants.limit(spent.rounds, agent):
@@ -249,8 +300,14 @@ class Session:
             self._fail(Failure(f"agent {agent}: {problem}", PEER_FAILED, agent))
 
     def _exited(self, exited: events.Exited) -> None:
-        member = self.members.get(exited.agent)
-        if exited.code or not (member and member.finished):
+        agent, member = exited.agent, self.members.get(exited.agent)
+        killed = exited.code < 0 and self.phase in REJOINABLE and self.settings.tickets
+        # killed twice in one round: it would be killed there for ever
+        if killed and member and member.restarted != member.round:
+            member.restarted = member.round
+            self._log(f"{failures.process_ended(exited).reason}; it is started again")
+            self._out.append(events.Restart(agent))
+        elif exited.code or not (member and member.finished):
             self._fail(failures.process_ended(exited))
 
     def _tick(self) -> None:
@@ -333,7 +390,9 @@ class Session:
 
     def _send_all(self, message: messages.Control) -> None:
         for member in self.members.values():
-            self._send(member.connection, message)
+            # An agent that is coming back gets its grant when it is ready.
+            early = member.returning and isinstance(message, messages.Grant | messages.Tally)
+            self._send(member.connection, messages.Waiting([]) if early else message)
 
     def _send(self, connection: bytes, message: messages.Control) -> None:
         self._out.append(events.Send(connection, message))
@@ -341,6 +400,8 @@ class Session:
     def _log(self, text: str) -> None:
         self._out.append(events.Log(text))
 
+
+REJOINABLE = (Phase.PREPARING, Phase.RUNNING, Phase.TALLYING)
 
 TABLE: dict[tuple[Phase, type[messages.FromAgent]], Callable[[Session, int, Any], None]] = {
     (Phase.GATHERING, messages.Status): Session._ignore,
@@ -363,4 +424,11 @@ TABLE: dict[tuple[Phase, type[messages.FromAgent]], Callable[[Session, int, Any]
     (Phase.STOPPING, messages.Report): Session._report,
     (Phase.STOPPING, messages.Finished): Session._finished,
     (Phase.STOPPING, messages.Failed): Session._failed,
+}
+
+# What an agent repeats that came back.
+AFTER_RETURN: dict[tuple[Phase, type[messages.FromAgent]], Callable[[Session, int, Any], None]] = {
+    (Phase.RUNNING, messages.Ready): Session._ready_again,
+    (Phase.TALLYING, messages.Ready): Session._ready_again,
+    (Phase.TALLYING, messages.Finished): Session._finished_again,
 }

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from cpgt.coordinator.events import Exited
+from cpgt.process.parents import as_child
 
 TERMINATE_SECONDS = 2.0
 
@@ -16,15 +17,21 @@ class Supervisor:
     def __init__(self) -> None:
         self._processes: dict[int, subprocess.Popen[bytes]] = {}
         self._logs: dict[int, Path] = {}
+        self._commands: dict[int, Sequence[str]] = {}
 
     def start(self, commands: Mapping[int, Sequence[str]], logs: Mapping[int, Path]) -> None:
         for agent, command in commands.items():
-            self._logs[agent] = logs[agent]
+            self._commands[agent], self._logs[agent] = command, logs[agent]
             logs[agent].parent.mkdir(parents=True, exist_ok=True)
-            with logs[agent].open("wb") as log:
-                self._processes[agent] = subprocess.Popen(
-                    command, stdin=subprocess.DEVNULL, stdout=log, stderr=log
-                )
+            self.restart(agent)
+
+    def restart(self, agent: int) -> None:
+        """Start the process of an agent whose process has ended, by the same command."""
+        with self._logs[agent].open("ab") as log:
+            self._processes[agent] = subprocess.Popen(
+                self._commands[agent], env=as_child(),
+                stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+            )  # fmt: skip
 
     def exits(self) -> list[Exited]:
         """Agents whose process has ended since the last call."""
@@ -52,8 +59,10 @@ class Supervisor:
                 continue
 
     def last_line(self, agent: int) -> str:
-        """The last line of the agent's log; empty if it was not started here."""
-        if agent not in self._logs:
+        """The last line of the agent's log; empty if it was not started here, or is gone."""
+        try:
+            text = self._logs[agent].read_text(encoding="utf-8", errors="replace")
+        except (KeyError, OSError):
             return ""
-        lines = self._logs[agent].read_text(encoding="utf-8", errors="replace").strip().splitlines()
+        lines = text.strip().splitlines()
         return lines[-1].removeprefix("Error: ").removeprefix(f"agent {agent}: ") if lines else ""

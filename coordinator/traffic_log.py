@@ -10,11 +10,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import chain, repeat, zip_longest
 from pathlib import Path
 from typing import TypeAlias
+
+from msgspec.structs import replace
 
 from cpgt.coordinator.connections import Connection
 from cpgt.coordinator.errors import RunError
@@ -25,7 +28,7 @@ from cpgt.wire.messages import Report
 from cpgt.wire.sizes import zmtp_size
 
 __all__ = ["LAYERS", "Edge", "EdgeTotal", "TrafficLog"]
-
+NO_COUNTS = Counts(0, 0, 0, 0, 0, 0, 0)
 ROUND = "k"  # stands for the number of the round in rows that are used again
 Edge: TypeAlias = tuple[int, int]  # sender, receiver
 Sizes: TypeAlias = tuple[int, int, tuple[int | str, ...]]  # payload, message, tcp on each edge
@@ -61,10 +64,34 @@ class TrafficLog:
             for receiver in peers
         }
         self._pending: dict[int, dict[int, Report]] = {}  # first round -> agent -> report
+        # agent, peer -> what the agent's processes that died had counted, to the peer and from it
+        self._before: dict[Edge, tuple[Counts, ...]] = {}
         self._path = path
         self.windows = WindowLog(path.with_name("windows.csv"))
 
+    def rejoined(self, agent: int) -> None:
+        """The agent is another process now, whose kernel counts from 0. What the one before
+        counted after its last report is unknown, so its edges cannot be checked: one more
+        connection says so."""
+        for peer in self._neighbours[agent]:
+            sender = self.edges[agent, peer].connection.sender or NO_COUNTS
+            receiver = self.edges[peer, agent].connection.receiver or NO_COUNTS
+            self._before[agent, peer] = tuple(
+                counts._replace(connections=counts.connections + 1) for counts in (sender, receiver)
+            )
+
+    def _continued(self, agent: int, report: Report) -> Report:
+        """The report with the counts of all processes that this agent has been."""
+        sending, receiving = dict(report.sending), dict(report.receiving)
+        for peer in self._neighbours[agent]:
+            before = self._before.get((agent, peer), (NO_COUNTS, NO_COUNTS))
+            for ends, counts in zip((sending, receiving), before, strict=True):
+                if peer in ends:
+                    ends[peer] = [sum(pair) for pair in zip(ends[peer], counts, strict=True)]
+        return replace(report, sending=sending, receiving=receiving)
+
     def record(self, agent: int, report: Report) -> None:
+        report = self._continued(agent, report) if self._before else report
         for peer, size in report.received.items():
             if (peer, agent) in self.edges:
                 self.edges[peer, agent].received += size
@@ -144,7 +171,10 @@ class TrafficLog:
         rounds = zip_longest(*(self._sizes(agent, window) for agent in agents))
         for k, sizes in enumerate(rounds, first):
             self._file.write(rows_of(sizes).replace(ROUND, str(k)))
-        self._file.flush()
+        try:
+            self._file.flush()
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, self._path.name) from None
 
     def _sizes(self, agent: int, window: Mapping[int, Report]) -> Iterator[Sizes]:
         """Sizes of each round of the agent; the last one has the kernels' counts, too."""
@@ -176,11 +206,14 @@ class TrafficLog:
         return self
 
     def __exit__(self, *_error: object) -> None:
-        """Write what is known of windows that not all agents have reported."""
-        for first in sorted(self._pending):
-            self._write(self._pending[first])
-        self._file.close()
-        self.windows.close()
+        """Write what is known of windows that not all agents have reported. If the file cannot be
+        written, that has ended the run already."""
+        with suppress(OSError):
+            for first in sorted(self._pending):
+                self._write(self._pending[first])
+        with suppress(OSError):
+            self._file.close()
+            self.windows.close()
 
 
 def _reported(agents: list[int], sizes: tuple[Sizes | None, ...]) -> Iterator[tuple[int, Sizes]]:

@@ -53,10 +53,13 @@ class Message(Struct, frozen=True):
 
 
 class Hello(Message, frozen=True):
-    """Agent -> coordinator: I am here, and neighbours reach me at this endpoint."""
+    """Agent -> coordinator: I am here, and neighbours reach me at this endpoint.
+
+    `ticket` is that of the plan that I had before my process died; empty at first."""
 
     agent: Annotated[int, Meta(ge=0, le=MAX_AGENTS)]
     endpoint: str
+    ticket: str = ""
 
 
 class Waiting(Message, frozen=True):
@@ -78,7 +81,10 @@ class Refused(Message, frozen=True):
 
 
 class Plan(Message, frozen=True):
-    """Coordinator -> agent: public parameters, endpoints of neighbours, the agent's row of W."""
+    """Coordinator -> agent: public parameters, endpoints of neighbours, the agent's row of W.
+
+    With `ticket` the agent may come back, should its process die. It then gets its plan once more,
+    with the present endpoints, and learns of how many rounds its reports have arrived."""
 
     agent: AgentNumber
     endpoints: dict[AgentNumber, str]
@@ -87,6 +93,8 @@ class Plan(Message, frozen=True):
     window: Positive
     patience: Finite
     parameters: dict[str, Any]
+    ticket: str = ""
+    reported: Round = 0
 
     def check(self) -> None:
         if set(self.weights) != {self.agent, *self.endpoints}:
@@ -181,6 +189,13 @@ class Failed(Message, frozen=True):
     round: Round
 
 
+class Moved(Message, frozen=True):
+    """Coordinator -> agent: your neighbour came back, and is reached at this endpoint now."""
+
+    agent: AgentNumber
+    endpoint: str
+
+
 class Tally(Message, frozen=True):
     """Coordinator -> agent: all messages have arrived; report what the kernel counted."""
 
@@ -197,7 +212,7 @@ class Stop(Message, frozen=True):
 
 
 FromAgent: TypeAlias = Hello | Ready | Spent | Status | Report | Finished | Failed
-FromCoordinator: TypeAlias = Waiting | Notice | Refused | Plan | Grant | Tally | Stop
+FromCoordinator: TypeAlias = Waiting | Notice | Refused | Plan | Grant | Moved | Tally | Stop
 Control: TypeAlias = FromAgent | FromCoordinator
 
 _KINDS: dict[str, type[Any]] = {kind.__name__: kind for kind in get_args(Control)}

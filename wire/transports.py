@@ -15,6 +15,7 @@ import zmq
 import zmq.backend
 
 from cpgt.process.timing import POLL_MS
+from cpgt.wire.addresses import parse, with_resolved_host
 from cpgt.wire.authentication import MONITOR_EVENT, Authenticator
 from cpgt.wire.errors import ProtocolError, WireError
 from cpgt.wire.kernel import ConnectionMeter
@@ -83,8 +84,22 @@ class ZmqTransport:
         for topic in topics(agent):
             self._in.subscribe(topic)
         for peer, endpoint in endpoints.items():
-            key = self._keys.agents[peer] if self._keys else ""
-            self._peers[connect(self._in, endpoint, self._keys, key)] = peer
+            self._connect(peer, endpoint)
+
+    def move(self, peer: int, endpoint: str) -> None:
+        """Take this neighbour's frames from another endpoint. To the same one, ZeroMQ connects
+        again by itself."""
+        old = next((known for known, agent in self._peers.items() if agent == peer), None)
+        if old is None:
+            raise WireError(f"agent {peer} is no neighbour")
+        if str(with_resolved_host(parse(endpoint))) != old:
+            self._in.disconnect(old)
+            del self._peers[old]
+            self._connect(peer, endpoint)
+
+    def _connect(self, peer: int, endpoint: str) -> None:
+        key = self._keys.agents[peer] if self._keys else ""
+        self._peers[connect(self._in, endpoint, self._keys, key)] = peer
 
     def publish(self, frame: bytes) -> None:
         self._send(frame)

@@ -54,6 +54,15 @@ class RecordObjective(Objective, Protocol):
         does. A record that cannot be used has a row that is not finite, and counts as 0."""
 
 
+@runtime_checkable
+class CountingObjective(Objective, Protocol):
+    """An objective that counts the questions it was asked, and can go on after a restart."""
+
+    asked: int
+
+    def resume(self, asked: int) -> None: ...
+
+
 NO_RECORDS = (
     "the gradient mechanism clips the gradient of each record, and this objective has no "
     "`records`, `scale`, `regulariser_gradient(x)` and `record_gradients(x)`; "

@@ -148,6 +148,12 @@ class AnswerLog:
             )
         return answer
 
+    def given(self, t: int) -> Wholes:
+        """The answer to question t, which was given before this agent restarted."""
+        if t not in self._answers:
+            raise FolderError(f"{self._path} lacks answer {t}: the run cannot continue")
+        return self._answers[t][1]
+
     def keep(self, t: int, question: bytes, answer: Wholes) -> None:
         """Returns when the answer is on the disk."""
         self._answers[t] = question, answer
@@ -195,14 +201,20 @@ class GradientOracle:
         self._answers = answers
         self._step = lattice_step(terms.clip, objective.scale, self.dimension)
         self._parameters = repr((astuple(terms), terms.sigma, objective.scale, BOUND)).encode()
-        self._asked = 0
+        self.asked = 0
         self._last = np.zeros((1, self.dimension), np.int64)
+
+    def resume(self, asked: int) -> None:
+        """Go on after this many questions, which are in the log."""
+        self.asked = asked
+        if asked and self._answers:
+            self._last = self._answers.given(asked - 1)[None]
 
     def gradient(self, x: Floats) -> Floats:
         points = np.ascontiguousarray(x, "<f8").reshape(-1, self.dimension)
-        if self._asked < self._terms.questions:
+        if self.asked < self._terms.questions:
             self._last = np.stack([self._answer(trial, x) for trial, x in enumerate(points)])
-            self._asked += 1
+            self.asked += 1
         noised = self._step * self._last.astype(np.float64)
         regularised = [self._objective.regulariser_gradient(point) for point in points]
         answers: Floats = noised + np.stack(regularised)
@@ -212,15 +224,15 @@ class GradientOracle:
         if self._answers is None:
             return self._noised_sum(trial, x)
         question = hashlib.sha256(self._parameters + x.tobytes()).digest()
-        answer = self._answers.find(self._asked, question)
+        answer = self._answers.find(self.asked, question)
         if answer is None:
             answer = self._noised_sum(trial, x)
-            self._answers.keep(self._asked, question, answer)
+            self._answers.keep(self.asked, question, answer)
         return answer
 
     def _noised_sum(self, trial: int, x: Floats) -> Wholes:
         total = clipped_sum(self._objective, x, self._terms.clip)
-        numbers = struct.pack("<II", self._asked, self._randomness.first_trial + trial)
+        numbers = struct.pack("<II", self.asked, self._randomness.first_trial + trial)
         parts = (PURPOSE, numbers, self._parameters, x.tobytes(), total.tobytes())
         noise = rounded_gaussian(
             self._randomness.keyed_stream(*parts), self.dimension, self._terms.sigma

@@ -2,8 +2,9 @@
 
 All noise is computed from the secret, so a reader of it can subtract the noise. A second run with
 the same secret would add the same noise to other values, and the difference of the two would carry
-no noise. So a secret that exists already is refused. It is deleted when the run is over, together
-with the answers that were given: nobody needs them any more, and they would undo the noise.
+no noise. So a secret that exists already is refused, unless a journal says how far its run came. It
+is deleted when the run is over, together with the journal and the answers that were given: nobody
+needs them any more, and they would undo the noise.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import BinaryIO
 from cpgt.agent.errors import InputError
 from cpgt.agent.privacy.randomness import fresh_secret
 
-NAME, ANSWERS = "secret", "answers"
+NAME, ANSWERS, JOURNAL = "secret", "answers", "journal"
 
 
 def new_secret(folder: Path) -> bytes:
@@ -36,9 +37,20 @@ def new_secret(folder: Path) -> bytes:
     return secret
 
 
+def read_secret(folder: Path) -> bytes:
+    """The secret of a run that goes on after its process died."""
+    path = folder / NAME
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise InputError(
+            f"cannot read {path}: {error.strerror}; without its secret this run cannot go on"
+        ) from None
+
+
 def forget_secret(folder: Path) -> None:
     """The run is over: delete what its noise can be computed from."""
-    for name in (NAME, ANSWERS):
+    for name in (JOURNAL, ANSWERS, NAME):  # what needs the secret first
         (folder / name).unlink(missing_ok=True)
 
 

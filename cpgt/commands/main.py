@@ -42,6 +42,7 @@ COMMANDS = {
     **dict.fromkeys(("check", "init"), "tables"),
     "keys": "keys",
     "ledger": "ledger",
+    "simulate": "simulation",
 }
 
 

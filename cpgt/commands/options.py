@@ -34,6 +34,8 @@ key = click.option("--key", type=click.Path(path_type=Path),
 plain = click.option("--plain", is_flag=True,
                      help="No keys, even between machines: anyone on the path can read, change "
                      "and join.")  # fmt: skip
+journal = click.option("--journal/--no-journal", default=True,
+                       help="Keep a journal: an agent that died can go on.")  # fmt: skip
 schema = click.option("--schema", type=click.Path(path_type=Path),
                       help="Schema of the table in --data. [the network's]")  # fmt: skip
 quiet = click.option("--quiet", is_flag=True, help="Print the folder of the results alone.")

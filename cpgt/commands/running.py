@@ -6,6 +6,7 @@ import os
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -40,13 +41,14 @@ LAUNCH_SECONDS = 60.0  # for agents on this machine to join
 @options.change
 @options.seed
 @options.observe
+@options.journal
 @options.quiet
 @options.as_json
 @click.option("--compare/--no-compare", default=True, help="Also measure an uncompressed network.")
 def run(
     network: str, data: str | None, test: str | None, baselines: bool, rounds: int | None,
     out: Path | None, overrides: tuple[str, ...], seed: int | None, observe: bool, quiet: bool,
-    as_json: bool, compare: bool,
+    as_json: bool, compare: bool, journal: bool,
 ) -> None:  # fmt: skip
     """Run NETWORK on this machine, every agent a process. NETWORK is a file, a folder with a
     network.toml, or a shipped name."""
@@ -67,7 +69,7 @@ def run(
         held_out = _read_held_out(model, test) if test else None
         folder = options.new_folder(out, model.name)
         search = options.code_folder(network)
-        code = hand_over(process, model, folder, experiment, search)
+        code = hand_over(process, model, folder, experiment, search, journal=journal)
     # not before: the agents would start later
     from cpgt.results.report import leave_report
     from cpgt.runs.completion import complete_run
@@ -197,28 +199,32 @@ def _coordinate_task(address: ListenAddress, experiment: Experiment, console: Co
               help="Bound on |x| and |y|, to account for rounding.")  # fmt: skip
 @click.option("--rounding", type=options.POSITIVE,
               help="Rounding error of a gradient, over the magnitude. [2^-40]")  # fmt: skip
+@options.journal
 @options.out
 @options.seed
 @options.observe
 def agent(
     number: int, coordinator: str, data: Path | None, schema: Path | None, ledger: Path | None,
     network: str | None, key: Path | None, plain: bool, bind: str | None, advertise: str | None,
-    patience: float, out: Path | None, seed: int | None, observe: bool, **claims: Any,
+    patience: float, journal: bool, out: Path | None, seed: int | None, observe: bool,
+    **claims: Any,
 ) -> None:  # fmt: skip
     """Run agent NUMBER of a network: it holds the private data and exchanges messages with the
     coordinator and its neighbours."""
     from cpgt.agent.privacy.budget import Claims
     from cpgt.agent.privacy.randomness import Randomness, seeded_secret
-    from cpgt.agent.privacy.secret import new_secret
+    from cpgt.agent.privacy.secret import JOURNAL, new_secret, read_secret
     from cpgt.agent.process import run_agent
     from cpgt.agent.settings import AgentSettings, ConnectSettings
+    from cpgt.process.parents import end_with_parent
     from cpgt.process.signals import raise_interrupts
 
     def notify(text: str) -> None:
-        click.echo(f"agent {number}: {text}", err=True)
+        with suppress(OSError):  # nobody reads it any more: the run goes on
+            click.echo(f"agent {number}: {text}", err=True)
 
     agreement, ring, own, table = _read_own_copy(network, number, key, schema, Claims(**claims))
-    folder = out or _own_folder(number)
+    folder = out or _own_folder(number, coordinator)
     if seed is not None:
         notify("NOT PRIVATE: a seed was given; anyone who knows it can take the noise off")
     if observe:
@@ -228,7 +234,12 @@ def agent(
         raise click.UsageError(
             f"--seed makes the noise public, and {ledger} counts private runs; leave --seed out"
         )
-    secret = new_secret(folder) if seed is None else seeded_secret(seed, number)
+    if seed is not None:
+        secret = seeded_secret(seed, number)
+    elif journal and (folder / JOURNAL).exists():
+        secret = read_secret(folder)
+    else:
+        secret = new_secret(folder)
     settings = AgentSettings(
         agent=number,
         connect=ConnectSettings(coordinator, bind, advertise, ring, plain, patience),
@@ -239,10 +250,12 @@ def agent(
         agreement=agreement,
         observe=folder if observe else None,
         folder=folder,
+        journal=journal,
         claims=own,
         seeded=seed is not None,
     )
     with raise_interrupts() as check_interrupts:
+        end_with_parent()
         run_agent(settings, notify, check_interrupts)
 
 
@@ -314,6 +327,10 @@ def data(network: str, out: Path, overrides: tuple[str, ...]) -> None:
         click.echo(f"{out / table.name}")
 
 
-def _own_folder(number: int) -> Path:
-    """A new folder for every run: a secret must never be used twice."""
-    return Path("runs") / f"agent-{number}-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}"
+def _own_folder(number: int, coordinator: str) -> Path:
+    """The folder of this agent's run that did not come to its end, or a new one for every run: a
+    secret must never be used twice."""
+    from cpgt.agent.journal import unfinished
+
+    found = unfinished(Path("runs").glob(f"agent-{number}-*"), number, coordinator)
+    return found or Path("runs") / f"agent-{number}-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}"

@@ -118,7 +118,7 @@ def _job(name: str, network: Network, cluster: Cluster) -> Manifest:
         "completions": pods,
         "parallelism": pods,
         "completionMode": "Indexed",
-        "backoffLimit": 0,  # a restarted agent cannot rejoin a run, so one failure ends the run
+        "backoffLimit": 0,  # a new pod has no journal, so one failure ends the run
         "template": {"metadata": {"labels": _labels(name)}, "spec": _pod(name, network, cluster)},
     }
 

@@ -1,4 +1,5 @@
-"""SIGINT (Ctrl-C) and SIGTERM: the handlers that our processes install, and restore afterwards.
+"""SIGINT (Ctrl-C), SIGTERM and SIGHUP (the terminal is closed): the handlers that our processes
+install, and restore afterwards.
 
 agent              raise_interrupts       KeyboardInterrupt at once, wherever the code is
 coordinator        remember_interrupts    a flag that its loop polls; the run ends in order
@@ -15,21 +16,23 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import NoReturn, TypeAlias
 
-SIGNALS = (signal.SIGINT, signal.SIGTERM)
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 Handler: TypeAlias = Callable[[int, FrameType | None], object] | signal.Handlers
 
 
 @contextmanager
 def handle_signals(handler: Handler, *, keep_ignored: bool = False) -> Iterator[None]:
-    """Handle SIGINT and SIGTERM inside the block.
+    """Handle these signals inside the block.
 
     With keep_ignored, a signal that is ignored stays ignored. A shell without job control starts
-    background jobs with SIGINT ignored.
+    background jobs with SIGINT ignored. SIGHUP always stays ignored: nohup means it.
     """
     before = {
         number: signal.signal(number, handler)
         for number in SIGNALS
-        if not (keep_ignored and signal.getsignal(number) is signal.SIG_IGN)
+        if not (
+            (keep_ignored or number == signal.SIGHUP) and signal.getsignal(number) is signal.SIG_IGN
+        )
     }
     try:
         yield

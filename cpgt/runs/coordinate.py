@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -12,13 +13,16 @@ from cpgt.configuration.schema import PublicNetwork
 from cpgt.coordinator.epsilon_log import record_epsilon
 from cpgt.coordinator.errors import RunError
 from cpgt.coordinator.event_log import EventLog
-from cpgt.coordinator.server import Hooks, ListenAddress, coordinate
+from cpgt.coordinator.server import Hooks, ListenAddress, coordinate, describe
 from cpgt.coordinator.session import SessionSettings
 from cpgt.coordinator.supervisor import Supervisor
 from cpgt.coordinator.traffic_log import TrafficLog
+from cpgt.process.exit_codes import FAILED
 from cpgt.runs.display import Display
 from cpgt.runs.experiment import Experiment
 from cpgt.runs.folder import agent_folder, publish_endpoint, with_endpoint, withdraw_endpoint
+
+TICKET_BYTES = 16
 
 
 def coordinate_here(
@@ -74,7 +78,11 @@ def coordinate_here(
     reported = {agent: member.not_private for agent, member in session.members.items()}
     not_private += experiment.reported(reported)
     summary = summarise(network, session, traffic_log, not_private)
-    write_summary(summary, out)
+    try:
+        write_summary(summary, out)
+    except OSError as error:
+        why = f"{session.failure.reason}; and there is" if session.failure else "there is"
+        raise RunError(f"{why} no summary: {describe(error)}", FAILED) from None
     log.write(f"{summary.status}: {summary.error}" if summary.error else summary.status)
     own = make_console(quiet=console.quiet or commands is not None)  # else `cpgt run` prints
     if not session.failure:
@@ -97,4 +105,5 @@ def _settings(network: PublicNetwork, wait: float, *, supervised: bool) -> Sessi
         gather_seconds=wait,
         stop_change=network.stop.change,
         supervised=supervised,
+        tickets={agent: secrets.token_hex(TICKET_BYTES) for agent in network.agents},
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import Any
 
 from rich.console import Console, RenderableType
@@ -15,6 +16,9 @@ from cpgt.coordinator.session import Session
 from cpgt.coordinator.traffic_log import TrafficLog
 
 PLAIN_SECONDS = 5.0
+# The terminal or pipe is closed, or the disk is full: the run goes on without its display. rich
+# turns a broken pipe into SystemExit.
+UNREAD = (OSError, SystemExit)
 
 
 class _TwoLines(Progress):
@@ -53,10 +57,12 @@ class Display:
         return self
 
     def __exit__(self, *_error: object) -> None:
-        self._progress.stop()
+        with suppress(*UNREAD):
+            self._progress.stop()
 
     def note(self, text: str) -> None:
-        self._console.print(text, highlight=False, markup=False)
+        with suppress(*UNREAD):
+            self._console.print(text, highlight=False, markup=False)
 
     def update(self, session: Session, traffic_log: TrafficLog) -> None:
         if self._console.quiet or session.started is None:
@@ -71,7 +77,8 @@ class Display:
         epsilon = _highest_epsilon(session)
         fields: dict[str, Any] = {"speed": speed, "bytes": sent, "residual": residual}
         fields |= {"epsilon": epsilon, "waiting": session.notices.text}
-        self._progress.update(self._task, completed=completed, total=rounds, **fields)
+        with suppress(*UNREAD):
+            self._progress.update(self._task, completed=completed, total=rounds, **fields)
         if not self._console.is_terminal and now - self._last_plain > PLAIN_SECONDS:
             self._last_plain = now
             text = (

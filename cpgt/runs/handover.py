@@ -16,6 +16,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import IO, NamedTuple
 
+from cpgt.process.parents import as_child
+
 # -P: a file random.py or queue.py in the current folder must not replace Python's own module
 CPGT = (sys.executable, "-P", "-m", "cpgt")
 
@@ -43,7 +45,9 @@ def start_coordinator(options: Sequence[str]) -> Iterator[subprocess.Popen[bytes
     """The process of a coordinator that waits for its task. It does not outlive the block."""
     command = [*CPGT, "coordinator", "-", "--bind", "tcp://127.0.0.1:*", *options]
     # In its own session the coordinator does not receive the terminal's Ctrl-C; we pass it on.
-    with subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True) as process:
+    with subprocess.Popen(
+        command, env=as_child(), stdin=subprocess.PIPE, start_new_session=True
+    ) as process:
         try:
             yield process
         finally:

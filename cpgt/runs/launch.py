@@ -26,7 +26,7 @@ THREAD_LIMITS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 
 
 def agent_commands(
-    network: Network, out: Path, experiment: Experiment, search: Path
+    network: Network, out: Path, experiment: Experiment, search: Path, *, journal: bool = True
 ) -> Mapping[int, Sequence[str]]:
     """The command of each agent, with ENDPOINT where the coordinator's address belongs.
 
@@ -42,6 +42,7 @@ def agent_commands(
         data = files.get(agent) or network.data_file(agent)
         command += ["--data", str(data)] if data else []
         command += table
+        command += ["--no-journal"] * (not journal)
         command += [*code, "--out", str(agent_folder(out, agent)), *experiment.flags()]
         commands[agent] = command + _known_smoothness(network, agent)
     return commands
@@ -88,11 +89,13 @@ def hand_over(
     out: Path,
     experiment: Experiment,
     search: Path,
+    *,
+    journal: bool = True,
 ) -> int:
     """Give a started coordinator its task, and wait for its end. Returns its exit code."""
     file = out / "network.toml"
     file.write_text(network.to_toml(), encoding="utf-8")
-    commands = agent_commands(network, out, experiment, search)
+    commands = agent_commands(network, out, experiment, search, journal=journal)
     limits = _thread_limits(network)
     task = Task(str(file), str(out), list(commands.items()), limits, network.code, str(search))
 

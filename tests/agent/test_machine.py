@@ -35,7 +35,7 @@ def make_machine(agent: int, peers: tuple[int, ...], now: float = NOW) -> Machin
     assert machine.received(plan, now) == [Prepare(plan)]
     objective = LeastSquares(np.eye(3), np.full(3, float(agent)), 0.05)
     player = Player(agent, weights, ALGORITHM, objective, np.zeros(3), randomness)
-    machine.prepared(player, None, lambda: ({}, {}))
+    assert machine.prepared(player, None, lambda: ({}, {}), now) == []
     machine.subscribed(peers)
     assert machine.tick(now) == [Send(Ready(3, []))]
     return machine
@@ -43,6 +43,10 @@ def make_machine(agent: int, peers: tuple[int, ...], now: float = NOW) -> Machin
 
 def frames(instructions: list[Instruction]) -> list[bytes]:
     return [each.frame for each in instructions if isinstance(each, Publish)]
+
+
+def take(machine: Machine, frame: bytes, now: float = NOW) -> list[Instruction]:
+    return machine.go_on(now) if machine.accept(frame) else []
 
 
 def test_frames_in_messages_out_until_the_window_is_reported() -> None:
@@ -54,9 +58,9 @@ def test_frames_in_messages_out_until_the_window_is_reported() -> None:
     assert len(frames(out)) == 1
     theirs += frames(two.tick(NOW))
     for _ in range(WINDOW):
-        (frame,), (theirs_now,) = frames(list(out)), theirs
-        out = list(one.frame(theirs_now, NOW))
-        theirs = frames(list(two.frame(frame, NOW)))
+        (frame,), (theirs_now,) = frames(out), theirs
+        out = take(one, theirs_now)
+        theirs = frames(take(two, frame))
     report, attend = out
     assert isinstance(report, Send) and isinstance(report.message, Report)
     assert len(report.message.message_bytes) == WINDOW
@@ -86,7 +90,7 @@ def test_a_long_round_attends_to_the_coordinator() -> None:
         machine.received(Grant(9, False), NOW)
     one.tick(NOW)
     (frame,) = frames(two.tick(NOW))
-    publish, attend = one.frame(frame, NOW + PULSE_SECONDS + 0.1)
+    publish, attend = take(one, frame, NOW + PULSE_SECONDS + 0.1)
     assert isinstance(publish, Publish) and attend == Attend()
 
 
@@ -112,10 +116,10 @@ def test_frames_in_any_order_give_the_same_bits() -> None:
         }
         (mine,) = frames(machine.tick(NOW))
         first = {k: frames(list(each))[0] for k, each in sent.items()}
-        (second,) = frames(list(peers[2].frame(mine, NOW)))
+        (second,) = frames(take(peers[2], mine))
         order = [first[2], second, second, first[3]] if early else [first[3], first[2], second]
         for frame in order:
-            machine.frame(frame, NOW)
+            take(machine, frame)
         assert machine.session.round == 1
         assert machine.session.participant
         results.append(machine.session.participant.core.values.tobytes())

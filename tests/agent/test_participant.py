@@ -180,12 +180,24 @@ def test_a_frame_of_a_past_round_is_ignored() -> None:
     (one, other), transports = pair()
     play([one, other], 2)
     one.send()
-    for past in (0, 1):
-        transports[2].publish(build_frame(2, past, b"\x22short"))
+    other.send_again()
+    transports[2].publish(build_frame(2, 0, b"\x22short"))
     other.send()
     one.collect(nothing_missing)
     assert one.meter.received == {2: sum(other.meter.message)}
     assert one.waiting_for == [2]
+
+
+@pytest.mark.parametrize("round_", [1, 2, 3])
+def test_a_neighbour_that_sends_two_messages_for_a_round_is_named(round_: int) -> None:
+    """Also for the round before: after a restart, this would be another question."""
+    (one, other), _ = pair()
+    play([one, other], 2)
+    one.send()
+    if round_ > 1:
+        one.accept(build_frame(2, round_, b"\x22other"))
+    with pytest.raises(PeerError, match=f"agent 2 sent two different messages for round {round_}"):
+        one.accept(build_frame(2, round_, b"\x22short"))
 
 
 def test_idle_is_called_while_no_frame_comes() -> None:

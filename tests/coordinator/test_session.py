@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cpgt.coordinator.events import (
+    Broken,
     Event,
     Exited,
     Instruction,
@@ -24,6 +25,8 @@ from cpgt.coordinator.events import (
     Received,
     Record,
     RecordSpent,
+    Rejoined,
+    Restart,
     Send,
     Tick,
 )
@@ -44,6 +47,7 @@ from cpgt.wire.messages import (
     FromAgent,
     Grant,
     Hello,
+    Moved,
     Notice,
     Plan,
     Ready,
@@ -1193,3 +1197,98 @@ def test_nothing_is_sent_or_changed_after_the_end(event: Event, well: bool) -> N
     assert run.handle(event) == []
     assert run.is_in(Phase.DONE)
     assert (session.failure, session.ended, session.members.round, session.grants.grant) == before
+
+
+# --- agents that come back ------------------------------------------------------------------------
+
+
+TICKETS = {agent: f"ticket {agent}" for agent in WEIGHTS}
+NEW = b"another connection"
+
+
+def returning(phase: Phase, ticket: str = "ticket 2") -> tuple[Run, list[Instruction]]:
+    """Agent 2 comes back in this phase."""
+    run = Run(tickets=TICKETS).to(phase)
+    return run, run.handle(Received(NEW, Hello(2, "tcp://elsewhere:1", ticket)))
+
+
+@pytest.mark.parametrize("phase", [Phase.PREPARING, Phase.RUNNING, Phase.TALLYING])
+def test_an_agent_with_its_ticket_comes_back(phase: Phase) -> None:
+    run, instructions = returning(phase)
+    reported = run.session.members[2].reported
+    first, second, plan, *moved = instructions
+    assert first == Log("agent 2 is back (tcp://elsewhere:1)")
+    assert second == Rejoined(2)
+    assert isinstance(plan, Send) and plan.connection == NEW
+    assert isinstance(plan.message, Plan)
+    assert (plan.message.ticket, plan.message.reported) == ("ticket 2", reported)
+    peers = [agent for agent in WEIGHTS[2] if agent != 2]
+    assert moved == [Send(connection(p), Moved(2, "tcp://elsewhere:1")) for p in peers]
+    assert run.receives(2, Status(0, [])) == [], "what the old connection still sends is ignored"
+    assert run.session.failure is None
+
+
+@pytest.mark.parametrize(
+    ("phase", "ticket"),
+    [(Phase.RUNNING, "ticket 1"), (Phase.RUNNING, "x"), (Phase.GATHERING, "ticket 2"),
+     (Phase.STOPPING, "ticket 2")],
+)  # fmt: skip
+def test_another_ticket_is_refused(phase: Phase, ticket: str) -> None:
+    _, instructions = returning(phase, ticket)
+    reason = "agent 2 comes from a run that is over"
+    assert instructions == [Send(NEW, Refused(reason)), Log(f"refused: {reason}")]
+
+
+def test_an_agent_that_comes_back_gets_its_grant_when_it_is_ready() -> None:
+    run, _ = returning(Phase.RUNNING)
+    pulse = run.ticks(PULSE_SECONDS + 0.1)
+    assert Send(NEW, Waiting([])) in pulse, "a sign of life, and no grant"
+    ready = run.handle(Received(NEW, Ready(DIMENSION)))
+    assert ready == [Send(NEW, run.session.grants.grant)]
+    assert Send(NEW, run.session.grants.grant) in run.ticks(PULSE_SECONDS + 0.1)
+
+
+def test_an_agent_that_comes_back_at_the_end_finishes_before_it_tallies() -> None:
+    run, _ = returning(Phase.TALLYING)
+    assert run.handle(Received(NEW, Ready(DIMENSION))) == [Send(NEW, run.session.grants.grant)]
+    assert Send(NEW, Tally()) not in run.ticks(PULSE_SECONDS + 0.1)
+    assert run.handle(Received(NEW, Finished(45, REFERENCE))) == [Send(NEW, Tally())]
+
+
+def test_an_agent_that_had_finished_finishes_again_before_all_tally() -> None:
+    run = Run(tickets=TICKETS).to(Phase.RUNNING)
+    for first in range(0, 45, 10):
+        for agent in run.agents:
+            run.receives(agent, report(first, min(10, 45 - first)))
+    for agent in (1, 2):
+        run.receives(agent, Finished(45, REFERENCE))
+    run.handle(Received(NEW, Hello(2, "tcp://elsewhere:1", "ticket 2")))
+    run.receives(3, Finished(45, REFERENCE))
+    assert run.is_in(Phase.RUNNING)
+    run.handle(Received(NEW, Ready(DIMENSION)))
+    run.handle(Received(NEW, Finished(45, REFERENCE)))
+    assert run.is_in(Phase.TALLYING)
+
+
+def test_epsilon_that_is_repeated_is_recorded_once() -> None:
+    run = Run(tickets=TICKETS).to(Phase.RUNNING)
+    spent = Spent(0, [0.1] * 10, None, None)
+    assert run.receives(2, spent) == [RecordSpent(2, spent)]
+    assert run.receives(2, spent) == []
+
+
+def test_a_killed_process_is_started_again_but_not_twice_in_one_round() -> None:
+    run = Run(tickets=TICKETS, supervised=True).to(Phase.RUNNING)
+    assert Restart(1) in run.handle(Exited(1, -9, ""))
+    run.receives(1, report(0, 10))
+    assert Restart(1) in run.handle(Exited(1, -9, ""))
+    run.handle(Exited(1, -9, ""))
+    assert run.failure.reason == "agent 1 was killed by SIGKILL"
+
+
+def test_a_file_that_cannot_be_written_ends_the_run() -> None:
+    run = Run().to(Phase.RUNNING)
+    outgoing = sent(run.handle(Broken("bytes.csv: No space left on device")))
+    reason = "the coordinator cannot write: bytes.csv: No space left on device"
+    assert outgoing[1] == [Stop(reason)]
+    assert (run.failure.reason, run.failure.exit_code) == (reason, 1)

@@ -51,7 +51,11 @@ DATA = {
     "payload": "the compressed differences of x^a and y^a, which carry the noise",
 }
 CONTROL = {
-    "Hello": {"agent": "its number", "endpoint": "where it is reached"},
+    "Hello": {
+        "agent": "its number",
+        "endpoint": "where it is reached",
+        "ticket": "a random word of the coordinator, sent back after a restart",
+    },
     "Ready": {
         "dimension": "of the common unknown",
         "not_private": "options that its owner chose: a seed, or observation",

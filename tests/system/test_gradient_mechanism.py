@@ -127,8 +127,9 @@ def test_a_killed_agent_has_reserved_what_it_has_sent(
 ) -> None:
     path = make_ledger(cpgt, 2, epsilon=100.0)
     process = cpgt.start(
-        "run", "net.toml", "--rounds", "100000", "--no-compare", "--out", "run", "--quiet"
-    )
+        "run", "net.toml", "--rounds", "100000", "--no-compare", "--out", "run", "--quiet",
+        "--no-journal",
+    )  # fmt: skip
     after = random.Random(seed).choice([0, 1, 8, 60])
     if after:
         until(lambda: rounds_written(hospitals / "run") >= after, 30, "rounds")
@@ -139,6 +140,23 @@ def test_a_killed_agent_has_reserved_what_it_has_sent(
     (reserved,) = Ledger.open_unguarded(path).runs
     assert reserved.state == "unsettled"
     assert reserved.entry.epsilon == pytest.approx(2.0, rel=1e-6)
+    assert Ledger.open_unguarded(path).spent == pytest.approx(2.0, rel=1e-6)
+
+
+def test_a_killed_agent_that_comes_back_spends_nothing_more(
+    cpgt: Commands, hospitals: Path
+) -> None:
+    path = make_ledger(cpgt, 2, epsilon=100.0)
+    process = cpgt.start(
+        "run", "net.toml", "--rounds", "2000", "--no-compare", "--out", "run", "--quiet"
+    )
+    until(lambda: rounds_written(hospitals / "run") >= 20, 30, "rounds")
+    cpgt.agent(2).kill()
+    _, err = process.communicate(timeout=90)
+    assert process.returncode == 0, err
+    assert "is back" in (hospitals / "run" / "agents" / "1" / "log.txt").read_text()
+    (reserved,) = Ledger.open_unguarded(path).runs
+    assert reserved.state == "settled"
     assert Ledger.open_unguarded(path).spent == pytest.approx(2.0, rel=1e-6)
 
 

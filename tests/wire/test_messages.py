@@ -28,6 +28,7 @@ from cpgt.wire.messages import (
     FromCoordinator,
     Grant,
     Hello,
+    Moved,
     Notice,
     Plan,
     Ready,
@@ -52,7 +53,7 @@ ONE = (
 THIRTY = b"\xcb\x40\x3e\0\0\0\0\0\0"
 
 GOLDEN: list[tuple[Control, bytes]] = [
-    (Hello(1, "tcp://h:1"), b"\x94\x05\xa5Hello\x01\xa9tcp://h:1"),
+    (Hello(1, "tcp://h:1"), b"\x95\x05\xa5Hello\x01\xa9tcp://h:1\xa0"),
     (Ready(10), b"\x94\x05\xa5Ready\x0a\x90"),
     (Ready(10, ["seeded", "observed"]), b"\x94\x05\xa5Ready\x0a\x92\xa6seeded\xa8observed"),
     (Spent(4, [0.5], 0.5, 9), b"\x96\x05\xa5Spent\x04\x91" + HALF + HALF + b"\x09"),
@@ -68,10 +69,11 @@ GOLDEN: list[tuple[Control, bytes]] = [
     (Notice("so"), b"\x93\x05\xa6Notice\xa2so"),
     (Refused("why"), b"\x93\x05\xa7Refused\xa3why"),
     (
-        Plan(1, {2: "tcp://h:2"}, {1: 0.5, 2: 0.5}, 100, 10, 30.0, {"start": "zeros"}),
-        b"\x99\x05\xa4Plan\x01\x81\x02\xa9tcp://h:2\x82\x01" + HALF + b"\x02" + HALF
-        + b"\x64\x0a" + THIRTY + b"\x81\xa5start\xa5zeros",
+        Plan(1, {2: "tcp://h:2"}, {1: 0.5, 2: 0.5}, 100, 10, 30.0, {"start": "zeros"}, "ab", 9),
+        b"\x9b\x05\xa4Plan\x01\x81\x02\xa9tcp://h:2\x82\x01" + HALF + b"\x02" + HALF
+        + b"\x64\x0a" + THIRTY + b"\x81\xa5start\xa5zeros\xa2ab\x09",
     ),
+    (Moved(2, "tcp://h:9"), b"\x94\x05\xa5Moved\x02\xa9tcp://h:9"),
     (Grant(20, False), b"\x94\x05\xa5Grant\x14\xc2"),
     (Tally(), b"\x92\x05\xa5Tally"),
     (Stop(""), b"\x94\x05\xa4Stop\xa0\xc0"),
@@ -130,7 +132,16 @@ def plans(draw: st.DrawFn) -> Plan:
     )
     weights = {peer: draw(finite) for peer in (agent, *endpoints)}
     parameters = draw(st.dictionaries(st.text(), plain, max_size=3))
-    return Plan(agent, endpoints, weights, draw(rounds), draw(rounds), draw(finite), parameters)
+    return Plan(
+        agent,
+        endpoints,
+        weights,
+        draw(rounds),
+        draw(rounds),
+        draw(finite),
+        parameters,
+        draw(st.text()),
+    )
 
 
 @st.composite
@@ -148,7 +159,8 @@ def reports(draw: st.DrawFn) -> Report:
 
 
 messages: st.SearchStrategy[Control] = st.one_of(
-    st.builds(Hello, st.integers(0, MAX_AGENTS), st.text()),
+    st.builds(Hello, st.integers(0, MAX_AGENTS), st.text(), st.text()),
+    st.builds(Moved, agents, st.text()),
     st.builds(Ready, rounds),
     st.builds(Spent, st.integers(0, MAX_ROUND), st.lists(finite), finite, st.none() | rounds),
     st.builds(Spent, st.integers(0, MAX_ROUND), st.lists(finite), st.none(), st.none()),
@@ -240,7 +252,8 @@ NOT_COUNTS: list[Any] = [
 ]
 
 BAD_FIELDS: dict[type[Any], dict[str, list[Any]]] = {
-    Hello: {"agent": [*NOT_WHOLE, MAX_AGENTS + 1], "endpoint": NOT_TEXT},
+    Hello: {"agent": [*NOT_WHOLE, MAX_AGENTS + 1], "endpoint": NOT_TEXT, "ticket": NOT_TEXT},
+    Moved: {"agent": [*NOT_WHOLE, 0, MAX_AGENTS + 1], "endpoint": NOT_TEXT},
     Ready: {
         "dimension": [*NOT_WHOLE, 0, MAX_ROUND + 1],
         "not_private": [
@@ -287,6 +300,8 @@ BAD_FIELDS: dict[type[Any], dict[str, list[Any]]] = {
         "window": [*NOT_WHOLE, 0, MAX_ROUND + 1],
         "patience": NOT_NUMBER,
         "parameters": NOT_MAP,
+        "ticket": NOT_TEXT,
+        "reported": [*NOT_WHOLE, MAX_ROUND + 1],
     },
     Grant: {"until": [*NOT_WHOLE, 0, MAX_ROUND + 1], "last": NOT_FLAG},
     Tally: {},

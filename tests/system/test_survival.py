@@ -1,0 +1,260 @@
+"""Processes that are killed at any moment, and come back: real processes, the same bits."""
+
+from __future__ import annotations
+
+import random
+import re
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from contextlib import closing, suppress
+from pathlib import Path
+
+import numpy as np
+import psutil
+import pytest
+
+import cpgt as package
+from cpgt.wire.control import ControlServer
+from cpgt.wire.errors import ProtocolError
+from cpgt.wire.frames import build_frame, parse_frame
+from cpgt.wire.messages import Control, Failed, Grant, Hello, Plan, Ready, Stop
+from cpgt.wire.payloads import encode
+from cpgt.wire.sockets import Context
+from cpgt.wire.transports import ZmqTransport
+from cpgt.wire.vectors import Dense
+from tests.system.conftest import (
+    Commands,
+    one_error_line,
+    rounds_written,
+    rows_of,
+    sets,
+    summary_of,
+    until,
+)
+from tests.system.test_by_hand import ByHand, finish
+from tests.system.test_malicious_neighbour import COMMON, NETWORKS
+
+ROUNDS, SEED = 4000, 5
+SHORT = sets(f"rounds={ROUNDS}", "window=20")
+
+
+def expected_result(rounds: int = ROUNDS) -> list[float]:
+    result: list[float] = package.run("paper", rounds=rounds, seed=SEED).references.mean(0).tolist()
+    return result
+
+
+def test_killed_agents_are_started_again_and_the_bits_are_the_same(
+    cpgt: Commands, tmp_path: Path
+) -> None:
+    """One agent, then two neighbours at once, at random rounds."""
+    out, chance = tmp_path / "run", random.Random()
+    process = cpgt.start(
+        "run", "paper", *SHORT, "--seed", str(SEED), "--no-compare", "--out", out, "--quiet"
+    )
+    for victims in ([chance.randrange(1, 7)], [2, 3]):
+        reached = rounds_written(out) + chance.randrange(20, 400)
+        until(lambda reached=reached: rounds_written(out) >= reached, 60, "some rounds")  # type: ignore[misc]
+        for agent in victims:
+            cpgt.agent(agent).kill()
+    _, err = process.communicate(timeout=100)
+    assert process.returncode == 0, err
+    summary = summary_of(out)
+    assert summary["residual"]["public_result"] == expected_result()
+    assert summary["bytes"]["reconciled"]
+    assert summary["bytes"]["resent"] > 0, "named apart"
+    rows = rows_of(out)
+    assert [row[0] for row in rows] == [k for k in range(ROUNDS) for _ in range(16)]
+    assert summary["bytes"]["total"]["message"] == sum(row[4] for row in rows)
+    for agent in range(1, 7):
+        left = {path.name for path in (out / "agents" / str(agent)).iterdir()}
+        assert not left & {"journal", "secret", "answers"}, "the run is over"
+
+
+@pytest.fixture
+def data(cpgt: Commands, tmp_path: Path) -> Path:
+    assert cpgt.run("data", "paper", "--out", "data").returncode == 0
+    return tmp_path / "data"
+
+
+class Network:
+    """Six agents by hand, private: without a seed."""
+
+    def __init__(self, cpgt: Commands, data: Path, out: Path, *extra: str) -> None:
+        self.hand = ByHand(cpgt, *SHORT, *extra)
+        self.data, self.out = data, out
+        self.agents = {i: self.start(i) for i in range(1, 7)}
+        until(lambda: rounds_written(out) > 100, 60, "the run to be under way")
+
+    def start(self, agent: int) -> subprocess.Popen[str]:
+        return self.hand.agent(agent, "--data", self.data / str(agent) / "data.npz")
+
+    def kill(self, agent: int) -> None:
+        self.agents[agent].kill()
+        self.agents[agent].communicate()
+
+
+def test_the_same_command_goes_on(cpgt: Commands, data: Path, tmp_path: Path) -> None:
+    """Without --out: the journal is found among the folders of runs."""
+    network = Network(cpgt, data, tmp_path / "run")
+    network.kill(4)
+    (folder,) = (tmp_path / "runs").glob("agent-4-*")
+    secret, journal = folder / "secret", folder / "journal"
+    assert secret.exists()
+    assert journal.stat().st_mode & 0o777 == 0o600
+    assert journal.stat().st_size < 1_000_000
+    assert network.hand.wait_for(r"waiting for agents? 4 \(for \d s\), round \d+")
+    network.agents[4] = network.start(4)
+    assert network.hand.wait_for("agent 4 is back")
+    done = finish(network.hand.process)
+    assert done.returncode == 0, done.stderr
+    for agent in network.agents.values():
+        left = finish(agent)
+        assert left.returncode == 0, left.stderr
+    assert len(list((tmp_path / "runs").glob("agent-4-*"))) == 1
+    assert not secret.exists() and not journal.exists()
+    spent = (folder / "epsilon.csv").read_text().splitlines()[1:]
+    assert [int(line.split(",")[0]) for line in spent] == list(range(ROUNDS)), "each round once"
+
+
+def test_data_that_changed_is_refused(cpgt: Commands, data: Path, tmp_path: Path) -> None:
+    network = Network(cpgt, data, tmp_path / "run", *sets("rounds=1000000", "patience=20"))
+    network.kill(4)
+    path = data / "4" / "data.npz"
+    with np.load(path) as before:
+        np.savez(path, A=before["A"], b=before["b"] + 1.0)
+    refused = finish(network.start(4))
+    assert refused.returncode == 2
+    assert "the data has changed since this agent's process died" in one_error_line(refused)
+    network.hand.process.send_signal(signal.SIGINT)
+    assert finish(network.hand.process).returncode == 130
+    assert all(finish(network.agents[i]).returncode for i in (1, 2, 3, 5, 6))
+
+
+def test_a_second_process_of_a_living_agent_is_refused(
+    cpgt: Commands, data: Path, tmp_path: Path
+) -> None:
+    hand = ByHand(cpgt, *sets("rounds=1000000", "window=20"))
+    agents = [
+        hand.agent(i, "--data", data / str(i) / "data.npz", "--out", f"agent-{i}")
+        for i in range(1, 7)
+    ]
+    until(lambda: rounds_written(tmp_path / "run") > 100, 60, "the run to be under way")
+    second = finish(hand.agent(4, "--data", data / "4" / "data.npz", "--out", "agent-4"))
+    assert second.returncode == 2
+    assert "belongs to an agent that is running" in one_error_line(second)
+    hand.process.send_signal(signal.SIGINT)
+    assert finish(hand.process).returncode == 130
+    assert all(finish(agent).returncode for agent in agents)
+
+
+# --- a neighbour that sends other messages after a restart ----------------------------------------
+
+LOCAL, VICTIM, LIAR, LIE = "tcp://127.0.0.1:*", 1, 2, 6
+
+
+class Conspiracy:
+    """The coordinator and agent 2 of a path of two, against agent 1, a real process."""
+
+    def __init__(self, network: package.Network, context: Context) -> None:
+        self.network = network
+        self.server = ControlServer(context, LOCAL)
+        self.transport = ZmqTransport(context, LOCAL)
+        self.sent: dict[int, bytes] = {}  # by round: what the victim published
+        self.failed = ""
+        self._connected = False
+
+    def play(self, answers: Callable[[int], bytes], end: Callable[[], bool]) -> None:
+        """Answer every new frame of the victim, until the end."""
+        deadline = time.monotonic() + 30
+        while not end():
+            assert time.monotonic() < deadline
+            frame, received = self.transport.receive(), self.server.receive(0)
+            if received:
+                assert not isinstance(received.message, ProtocolError)
+                self._control(received.connection, received.message)
+            if frame is None:
+                continue
+            _, round_, payload = parse_frame(frame)
+            assert self.sent.setdefault(round_, payload) == payload, "the same noise, another value"
+            self.transport.publish(build_frame(LIAR, round_, answers(round_)))
+
+    def _control(self, connection: bytes, message: Control) -> None:
+        match message:
+            case Hello(endpoint=endpoint, ticket=ticket):
+                assert ticket == ("t" if self._connected else "")
+                if self._connected:
+                    self.transport.move(VICTIM, endpoint)
+                else:
+                    self.transport.connect(LIAR, {VICTIM: endpoint})
+                self._connected = True
+                self.server.send(connection, self._plan())
+            case Ready():
+                self.server.send(connection, Grant(self.network.rounds, True))
+            case Failed(reason=reason):
+                self.failed = reason
+                self.server.send(connection, Stop(""))
+            case _:
+                return
+
+    def _plan(self) -> Plan:
+        net = self.network
+        row, numbers = net.topology.row(VICTIM), (net.rounds, net.window, net.patience)
+        endpoints = {LIAR: self.transport.endpoint}
+        return Plan(VICTIM, endpoints, row, *numbers, net.parameters(VICTIM), "t")
+
+
+@pytest.mark.parametrize("mechanism", ["state", "gradient"])
+def test_a_neighbour_that_lies_after_a_restart_learns_nothing(
+    cpgt: Commands, tmp_path: Path, mechanism: str
+) -> None:
+    """Another message of a round that was used would ask another question under the same noise."""
+    tables = {**COMMON, **NETWORKS[mechanism], "rounds": 50, "window": 50}
+    network = package.parse_network(tables)
+    np.savez(tmp_path / "data.npz", A=np.eye(3), b=np.ones(3))
+    decoded = network.algorithm_of(VICTIM).channels, 3
+    honest, lie = (encode(Dense(np.full(decoded, value))) for value in (0.0, 1.0))
+    with Context() as context:
+        both = Conspiracy(network, context)
+        with closing(both.server), closing(both.transport):
+            command = (
+                "agent", str(VICTIM), "--coordinator", both.server.endpoint, "--out", "own",
+                "--data", "data.npz",
+            )  # fmt: skip
+            victim = cpgt.start(*command)
+            both.play(lambda _: honest, lambda: LIE in both.sent)
+            victim.kill()
+            victim.communicate()
+            last = max(both.sent)
+            again = cpgt.start(*command)
+            # It sends the last two rounds again; the first of them is answered with a lie.
+            both.play(lambda k: lie if k < last else honest, lambda: bool(both.failed))
+            done = finish(again)
+    assert f"agent 2 sent two different messages for round {last - 1}" in both.failed
+    assert done.returncode == 3
+    assert both.failed in one_error_line(done)
+    assert max(both.sent) <= last + 1
+
+
+def test_an_agent_that_is_killed_where_it_comes_back_ends_the_run(
+    cpgt: Commands, tmp_path: Path
+) -> None:
+    """It is not started again for ever."""
+    out = tmp_path / "run"
+    process = cpgt.start(
+        "run", "paper", *sets("rounds=1000000", "window=20", "patience=20"), "--out", out
+    )
+    until(lambda: rounds_written(out) > 100, 60, "the run to be under way")
+
+    def kill_again() -> bool:
+        with suppress(AssertionError, psutil.NoSuchProcess):  # it is not running at this moment
+            cpgt.agent(3).kill()
+        return process.poll() is not None
+
+    until(kill_again, 60, "the run to end")
+    _, err = process.communicate()
+    assert process.returncode == 3
+    assert re.search(r"agent 3 was killed by SIGKILL in round \d+", err)
+    assert "Traceback" not in err
+    assert summary_of(out)["status"] == "failed"
