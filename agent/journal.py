@@ -8,10 +8,10 @@ The state of an agent follows from a checkpoint and the messages it has taken si
 | checkpoint | the state after a round: `agent/checkpoint.py`                                |
 | round, ... | (payloads taken from the neighbours, or nil; the own next payload, or nil)    |
 
-A record is its length (4 B, little-endian), its CRC-32 (4 B) and its bytes in msgpack. A round is
-kept before the message that depends on it is published. So an agent never has to ask a neighbour
-again for a message that it has used, and a neighbour that sends another one changes nothing
-(docs/decisions/0029).
+A record is its length, the complement of that, its CRC-32 (4 B each, little-endian), and its bytes
+in msgpack. A round is kept before the message that depends on it is published. So an agent never
+has to ask a neighbour again for a message that it has used, and a neighbour that sends another one
+changes nothing (docs/decisions/0029).
 
 The file is mapped into memory: a record costs a copy, no system call, and outlives the process. It
 does not outlive the machine, which `Header.boot` tells. Every checkpoint begins a new file, which
@@ -36,12 +36,13 @@ from cpgt.agent.errors import FolderError, InputError
 from cpgt.agent.privacy.secret import JOURNAL
 
 FORMAT = 1
-HEAD = struct.Struct("<II")
-ROOM = 1 << 18  # bytes for rounds after a checkpoint; more is added when they are used up
+HEAD = struct.Struct("<III")
+COMPLEMENT = 2**32 - 1
+ROOM = 5 << 18  # bytes for rounds after a checkpoint; more is added when they are used up
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 Round: TypeAlias = tuple[list[bytes] | None, bytes | None]
-_encoder = msgspec.msgpack.Encoder()
+_encode, _pack_head, _crc32 = msgspec.msgpack.Encoder().encode, HEAD.pack, zlib.crc32
 
 
 class Header(msgspec.Struct, frozen=True):
@@ -64,11 +65,12 @@ class Kept(NamedTuple):
 
 
 def encode_round(taken: list[bytes] | None, own: bytes | None) -> bytes:
-    return as_record(_encoder.encode((taken, own)))
+    body = _encode((taken, own))
+    return _pack_head(len(body), COMPLEMENT - len(body), _crc32(body)) + body
 
 
 def as_record(body: bytes) -> bytes:
-    return HEAD.pack(len(body), zlib.crc32(body)) + body
+    return HEAD.pack(len(body), COMPLEMENT - len(body), zlib.crc32(body)) + body
 
 
 def read_records(stored: bytes) -> tuple[list[bytes], int]:
@@ -76,12 +78,14 @@ def read_records(stored: bytes) -> tuple[list[bytes], int]:
     that depends on it was sent. Raises ValueError if the damage is elsewhere."""
     records, at = [], 0
     while at + HEAD.size <= len(stored):
-        size, check = HEAD.unpack_from(stored, at)
-        end = at + HEAD.size + size
-        body = stored[at + HEAD.size : end]
-        if not size or zlib.crc32(body) != check:
+        size, complement, check = HEAD.unpack_from(stored, at)
+        valid = size + complement == COMPLEMENT
+        begin = at + HEAD.size
+        end = begin + size if valid else begin
+        body = stored[begin:end]
+        if not valid or zlib.crc32(body) != check:
             # The file is longer than its last record, and zero behind it.
-            if end > len(stored) or stored[end:].strip(b"\0") or (not size and check):
+            if end > len(stored) or stored[end:].strip(b"\0"):
                 raise ValueError("a record is damaged")
             break
         records.append(body)
@@ -98,7 +102,7 @@ def parse(stored: bytes) -> tuple[Kept, int]:
 
 def opening(header: Header, checkpoint: bytes) -> bytes:
     """The first bytes of a journal."""
-    return as_record(_encoder.encode(header)) + as_record(checkpoint)
+    return as_record(_encode(header)) + as_record(checkpoint)
 
 
 class Journal:
@@ -108,7 +112,7 @@ class Journal:
         self._path = folder / JOURNAL
         self._file = -1
         self._map: mmap.mmap | None = None
-        self._end = 0
+        self._end = self._room = 0
 
     def open(self) -> Kept | None:
         """Take over the journal of a process that died; None if there is none."""
@@ -155,10 +159,9 @@ class Journal:
     def append(self, record: bytes, *, first: bool = False) -> None:
         begin = 0 if first else self._end
         end = self._end = begin + len(record)
-        assert self._map
-        if end + HEAD.size > len(self._map):
+        if end > self._room:
             self._grow(end + ROOM)
-        self._map[begin:end] = record
+        self._map[begin:end] = record  # type: ignore[index]  # there is a map
 
     def close(self) -> None:
         if self._map:
@@ -179,6 +182,7 @@ class Journal:
         if self._map:
             self._map.close()
         self._map = mmap.mmap(self._file, size)
+        self._room = size - HEAD.size  # zeros behind the last record
 
 
 def boot_id() -> str:

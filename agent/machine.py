@@ -2,8 +2,8 @@
 
 The session has the rules of the run. The machine adds the rounds: it sends the message of a round,
 takes the neighbours' frames, steps, and goes on as long as the session allows and no frame is
-missing. The caller reports each event with its time and executes the instructions in order. After
-`Attend` nothing follows: the machine goes on with the next event.
+missing. The caller reports each event with its time and executes the instructions in order. With
+`Attend`, the machine goes on only after the next event.
 
 Frames are taken in two steps, because most of them change nothing yet, and every call counts where
 a round takes 60 us (docs/decisions/0014): `accept` keeps one, and if it was the last that was
@@ -12,7 +12,7 @@ missing, `go_on` plays.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 from cpgt.agent.checkpoint import decode, encode
 from cpgt.agent.journal import Kept, encode_round
@@ -23,8 +23,8 @@ from cpgt.agent.session import Attend, Begin, Instruction, Keep, KernelCounts, P
 from cpgt.agent.settings import AgentSettings
 from cpgt.wire.messages import Control, Hello, Plan, decode_control
 
-ATTEND = Attend()
-CHECKPOINT_BYTES = 1 << 16  # some hundred short rounds, or a window of long ones
+ATTEND, PLAYING = Attend(), Phase.PLAYING
+CHECKPOINT_BYTES = 1 << 20  # some thousand short rounds, or a window of long ones
 
 
 class Machine:
@@ -47,7 +47,7 @@ class Machine:
     @property
     def playing(self) -> bool:
         """Whether frames of neighbours are expected. They are not read in other phases."""
-        return self.session.phase is Phase.PLAYING
+        return self.session.phase is PLAYING
 
     def hello(self, endpoint: str) -> Hello:
         """The first message, with the endpoint at which neighbours reach this agent."""
@@ -94,34 +94,40 @@ class Machine:
 
     # --- rounds -----------------------------------------------------------------------------------
 
-    def go_on(self, now: float) -> list[Instruction]:
+    def go_on(self, now: float) -> Sequence[Instruction]:
         """Play until a frame is missing, or there is something to attend to first."""
         session, player = self.session, self._player
-        instructions: list[Instruction] = []
-        while session.phase is Phase.PLAYING and player:
-            if self._sent:
-                if not player.complete:
-                    break
-                player.step()
-                self._sent = False
-                if self._journal:
-                    self._taken = player.taken
-            if player.round >= self._until:
-                instructions += self._window_played(now)
-                break
-            instructions += session.begin_round(now)
-            frame = player.send()
-            instructions.append(Publish(frame, self._record(player) if self._journal else None))
-            self._sent = True
-            # long rounds: a window may take minutes, and an agent alone never waits for a frame
-            if session.pulse_due(now) or player.alone:
-                instructions.append(ATTEND)
-                break
-        return instructions
+        if session.phase is not PLAYING or player is None:
+            return ()
+        if self._sent:
+            if not player.complete:
+                return ()
+            player.step()
+            self._sent = False
+            self._taken = player.taken
+        if player.round >= self._until:
+            return self._window_played(now)
+        begun = session.begin_round(now)
+        frame = player.send()
+        record = None
+        if self._journal:
+            record = encode_round(self._taken, player.payload)
+            self._taken = None
+            self._kept_bytes += len(record)
+        self._sent = True
+        publish = Publish(frame, record)
+        if not (begun or player.complete):
+            return (publish,)
+        # An agent alone never waits for a frame, and its rounds may be long.
+        attend = (ATTEND,) if player.alone else ()
+        more = () if attend or ATTEND in begun else self.go_on(now)
+        return (*begun, publish, *attend, *more)
 
     def _window_played(self, now: float) -> list[Instruction]:
         """A report must not be sent before the rounds that it is about are kept."""
-        keep = [Keep(self._record(None))] if self._taken is not None else []
+        kept = self._journal and self._taken is not None
+        keep = [Keep(encode_round(self._taken, None))] if kept else []
+        self._taken = None
         played = self.session.rounds_played(now)
         self._until = self.session.play_until()
         assert self._player
@@ -129,13 +135,6 @@ class Machine:
         return [*keep, *played, *(self._checkpoint() if due else []), ATTEND]
 
     # --- the journal ------------------------------------------------------------------------------
-
-    def _record(self, player: Player | None) -> bytes:
-        """What was taken since the last record, and the player's message."""
-        record = encode_round(self._taken, player.last_payload if player else None)
-        self._taken = None
-        self._kept_bytes += len(record)
-        return record
 
     def _checkpoint(self) -> list[Instruction]:
         if not self._journal:

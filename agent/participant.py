@@ -26,7 +26,7 @@ from cpgt.agent.objectives import CountingObjective, Objective
 from cpgt.agent.privacy.randomness import Randomness
 from cpgt.wire.arrays import Floats
 from cpgt.wire.errors import ProtocolError, WireError
-from cpgt.wire.frames import build_frame, parse_frame, size_of_integer
+from cpgt.wire.frames import build_frame, parse_frame
 from cpgt.wire.payloads import decoder
 from cpgt.wire.transports import Transport
 
@@ -70,13 +70,18 @@ class Player:
         self.round = 0
         self._neighbours = [peer for peer in sorted(weights) if peer != agent]
         self._degree = len(self._neighbours)
+        self.alone = not self._neighbours
+        self.complete = self.alone  # every neighbour's message of this round is here
         self.meter = Meter(received=dict.fromkeys(self._neighbours, 0))
         mixing = algorithm.mixing(weights[agent], [weights[peer] for peer in self._neighbours])
         self.core: Core = make_core(algorithm, objective, x, mixing, randomness)
         self._algorithm, self._objective, self.recorder = algorithm, objective, recorder
         self._received: dict[int, bytes] = {}  # payloads of this round, by sender
         self._early: dict[int, bytes] = {}  # payloads of the next round
+        self._early_sizes: dict[int, int] = {}  # of their frames, until they are counted
         self._taken: dict[int, bytes] = {}  # payloads of the round before
+        self.taken: list[bytes] = []  # the same, in the order of the neighbours
+        self.payload = b""  # the last one sent
         self._sent: deque[tuple[bytes, bytes]] = deque(maxlen=RETAINED)  # payload, frame
         self._decode = decoder(algorithm.channels, objective.dimension)
         if recorder:
@@ -111,8 +116,10 @@ class Player:
 
     def send(self) -> bytes:
         """Compute this round's message: the frame to publish."""
+        if self._early_sizes:
+            self._count_early()
         try:
-            payload = self.core.payload(self.round)
+            self.payload = payload = self.core.payload(self.round)
         except WireError:
             raise self._diverged() from None
         frame = build_frame(self.agent, self.round, payload)
@@ -120,15 +127,6 @@ class Player:
         self.meter.message.append(len(frame))
         self._sent.append((payload, frame))
         return frame
-
-    @property
-    def alone(self) -> bool:
-        return not self._degree
-
-    @property
-    def complete(self) -> bool:
-        """Every neighbour's message of this round is here."""
-        return len(self._received) == self._degree
 
     def accept(self, frame: bytes) -> bool:
         """Keep a neighbour's frame of this round or the next. Returns `complete`."""
@@ -148,10 +146,18 @@ class Player:
             raise PeerError(
                 f"agent {sender} sent round {round_}; this agent is in round {self.round}"
             )
-        # A frame that is already here was sent again, for a neighbour that had to reconnect.
-        if payloads.setdefault(sender, payload) != payload:
+        known = payloads.get(sender)
+        if known is None:
+            payloads[sender] = payload
+            if payloads is self._received:
+                self.meter.received[sender] += len(frame)
+                self.complete = len(payloads) == self._degree
+            elif payloads is self._early:
+                self._early_sizes[sender] = len(frame)
+        # Otherwise it was sent again, for a neighbour that had to reconnect.
+        elif known != payload:
             raise PeerError(f"agent {sender} sent two different messages for round {round_}")
-        return len(self._received) == self._degree
+        return self.complete
 
     def send_again(self) -> list[bytes]:
         """The frames that a neighbour may have missed while it had to reconnect."""
@@ -161,7 +167,7 @@ class Player:
 
     def step(self) -> None:
         """The round is complete: compute the next state."""
-        payloads = [self._sent[-1][0], *map(self._received.__getitem__, self._neighbours)]
+        payloads = [self.payload, *map(self._received.__getitem__, self._neighbours)]
         core, recorder = self.core, self.recorder
         if recorder:
             recorder.noise(core.eta_y)
@@ -170,29 +176,22 @@ class Player:
         except ProtocolError:
             self._raise_for_sender(payloads)
             raise
-        self._count(payloads)
         self._taken, self._received, self._early = self._received, self._early, {}
+        self.taken = payloads[1:]
         self.round += 1
+        self.complete = len(self._received) == self._degree
         if recorder:
             recorder.state(core.values)
 
-    def _count(self, payloads: list[bytes]) -> None:
-        """Count what the neighbours sent in this round. Not when it arrives, so that the count of a
-        window is a function of its rounds, also for an agent that has to play some again."""
-        received, round_size = self.meter.received, size_of_integer(self.round)
-        for peer, payload in zip(self._neighbours, payloads[1:], strict=True):
-            received[peer] += size_of_integer(peer) + round_size + len(payload)
+    def _count_early(self) -> None:
+        """Count messages of this round that came before it began. They are not counted when they
+        come, so that what a window received is a function of its rounds, also for an agent that
+        has to play some of them again."""
+        for peer, size in self._early_sizes.items():
+            self.meter.received[peer] += size
+        self._early_sizes = {}
 
     # --- to go on after a restart -----------------------------------------------------------------
-
-    @property
-    def taken(self) -> list[bytes]:
-        """The neighbours' payloads of the round before."""
-        return [self._taken[peer] for peer in self._neighbours]
-
-    @property
-    def last_payload(self) -> bytes:
-        return self._sent[-1][0]
 
     def checkpoint(self, reports: list[bytes], spent: int) -> Checkpoint:
         """The state between two rounds. `reports` and `spent` are the session's."""
@@ -216,6 +215,8 @@ class Player:
         differently: publishing it would use the noise of the round a second time."""
         if taken is not None:
             self._received = dict(zip(self._neighbours, taken, strict=True))
+            for peer, payload in self._received.items():
+                self.meter.received[peer] += len(build_frame(peer, self.round, payload))
             self.step()
         if own is not None and parse_frame(self.send())[2] != own:
             raise InputError(

@@ -91,16 +91,17 @@ class Shell:
 
     def _play(self) -> None:
         """Take frames until one is missing, or there is something else to attend to."""
-        machine, receive, accept = self.machine, self.transport.receive, self.machine.accept
-        while not self.attend and machine.playing:
+        machine, session, clock = self.machine, self.machine.session, self.clock
+        receive, accept, go_on = self.transport.receive, machine.accept, machine.go_on
+        while not self.attend and session.phase is Phase.PLAYING:
             frame = receive()
             while frame is not None and not accept(frame):
                 frame = receive()
             if frame is None:
                 self._attend()
-                self._execute(machine.no_frame(self.clock()))
+                self._execute(machine.no_frame(clock()))
                 return
-            self._execute(machine.go_on(self.clock()))
+            self._execute(go_on(clock()))
 
     def close(self) -> None:
         files = self.preparation.files
@@ -154,7 +155,7 @@ class Shell:
     def _execute(self, instructions: Iterable[Instruction]) -> None:
         for instruction in instructions:
             if type(instruction) is Publish:  # the one of every round
-                if instruction.record and self.journal:
+                if instruction.record is not None and self.journal:
                     self.journal.append(instruction.record)
                 self.transport.publish(instruction.frame)
                 continue

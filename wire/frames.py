@@ -36,13 +36,6 @@ def parse_frame(frame: bytes) -> tuple[int, int, bytes]:
     return sender, round_, frame[end_of_round:]
 
 
-def size_of_integer(number: int) -> int:
-    """Bytes of a sender or round in a frame."""
-    if number <= LARGEST_ONE_BYTE:
-        return 1
-    return next(size for size in SIZES.values() if number < 256 ** (size - 1))
-
-
 def _parse_integer(frame: bytes, start: int) -> tuple[int, int]:
     """The integer at `start`, and where it ends.
 

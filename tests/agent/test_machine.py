@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pytest
 
@@ -41,11 +43,11 @@ def make_machine(agent: int, peers: tuple[int, ...], now: float = NOW) -> Machin
     return machine
 
 
-def frames(instructions: list[Instruction]) -> list[bytes]:
+def frames(instructions: Sequence[Instruction]) -> list[bytes]:
     return [each.frame for each in instructions if isinstance(each, Publish)]
 
 
-def take(machine: Machine, frame: bytes, now: float = NOW) -> list[Instruction]:
+def take(machine: Machine, frame: bytes, now: float = NOW) -> Sequence[Instruction]:
     return machine.go_on(now) if machine.accept(frame) else []
 
 
@@ -54,7 +56,7 @@ def test_frames_in_messages_out_until_the_window_is_reported() -> None:
     theirs = frames(two.received(Grant(9, False), NOW))
     assert not one.playing
     assert one.received(Grant(9, False), NOW) == [Attend()], "what came with the grant comes first"
-    out = one.tick(NOW)
+    out: Sequence[Instruction] = one.tick(NOW)
     assert len(frames(out)) == 1
     theirs += frames(two.tick(NOW))
     for _ in range(WINDOW):
@@ -90,7 +92,7 @@ def test_a_long_round_attends_to_the_coordinator() -> None:
         machine.received(Grant(9, False), NOW)
     one.tick(NOW)
     (frame,) = frames(two.tick(NOW))
-    publish, attend = take(one, frame, NOW + PULSE_SECONDS + 0.1)
+    attend, publish = take(one, frame, NOW + PULSE_SECONDS + 0.1)
     assert isinstance(publish, Publish) and attend == Attend()
 
 

@@ -31,6 +31,7 @@ from cpgt.agent.privacy.budget import Claims, Spending, open_account
 from cpgt.agent.privacy.noise import LaplaceNoise
 from cpgt.agent.privacy.randomness import Randomness, seeded_secret
 from cpgt.agent.session import (
+    Attend,
     Instruction,
     Log,
     Prepare,
@@ -503,9 +504,11 @@ def test_a_round_that_goes_on_after_a_notice_says_so() -> None:
     run.send()
     run.wait(NOTICE_SECONDS + 1)
     run.complete()
-    assert run.send() == [Log("going on, round 1")]
+    assert run.send() == [Log("going on, round 1"), Attend()], "a long round: a pulse is due"
+    run.tick()
     assert run.wait(NOTICE_SECONDS - 1) == [], "the wait is that of this round"
     run.complete()
+    run.tick()
     assert run.send() == []
 
 

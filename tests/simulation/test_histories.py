@@ -153,7 +153,7 @@ def test_a_journal_after_sending(monkeypatch: pytest.MonkeyPatch) -> None:
         def _execute(self, instructions: object) -> None:
             for each in instructions:  # type: ignore[attr-defined]
                 late = type(each) is Publish and each.record is not None
-                super()._execute([each._replace(record=None) if late else each])
+                super()._execute([Publish(each.frame) if late else each])
                 if late and self.journal:
                     self.journal.append(each.record)
 

@@ -11,7 +11,7 @@ import pytest
 from tests.system.conftest import Commands, one_error_line, sets, summary_of, until
 from tests.system.test_failures import end, start
 
-LIMIT = 'ulimit -f 600 && exec "$@"'  # kB; more than a journal needs
+LIMIT = 'ulimit -f 2000 && exec "$@"'  # kB; more than a journal needs
 
 
 def test_a_closed_terminal_ends_the_run_like_ctrl_c(cpgt: Commands, tmp_path: Path) -> None:
@@ -56,7 +56,7 @@ def test_a_full_disk_is_named(
 def test_a_disk_without_room_for_a_journal(
     cpgt: Commands, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cpgt, "through", ["bash", "-c", LIMIT.replace("600", "60"), "bash"])
+    monkeypatch.setattr(cpgt, "through", ["bash", "-c", LIMIT.replace("2000", "200"), "bash"])
     done = cpgt.run("run", "paper", "--out", tmp_path / "run")
     assert done.returncode == 2
     assert "journal: File too large" in one_error_line(done)
