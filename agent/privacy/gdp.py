@@ -63,7 +63,8 @@ def mu_of(epsilon: float, delta: float) -> float:
     """The largest mu with delta_of(mu, epsilon) <= delta, rounded down, less ROOM; delta < 1.
 
     ROOM is for what is computed from it: if noise spends this mu, the epsilon_of the sum of what
-    was spent is not above epsilon."""
+    was spent is not above epsilon, but for the rounding of epsilon_of itself: for epsilon and delta
+    as small as 0.001 and 1e-11 that is a part in 1e12."""
     _require_at_least_zero(epsilon=epsilon, delta=delta)
     if delta >= 1:
         raise ValueError(f"delta is {delta}, but must be below 1")

@@ -137,7 +137,14 @@ def test_noise_for_an_epsilon_does_not_spend_more(
     """From epsilon to sigma and back, with the rounding of an account."""
     sigma = sensitivity * math.sqrt(refreshes) / mu_of(epsilon, delta)
     spent = epsilon_of(math.sqrt(sum([(sensitivity / sigma) ** 2] * refreshes)), delta)
-    assert epsilon * (1 - 1e-8) < spent <= epsilon
+    assert epsilon * (1 - 1e-8) < spent <= epsilon * (1 + 1e-11)
+
+
+def test_rounding_up_twice_stays_within_a_part_in_1e12() -> None:
+    """Both are on the safe side: delta_of holds for this mu, and epsilon_of is not too small."""
+    mu = mu_of(0.001, 1e-11)
+    assert delta_of(mu, 0.001) <= 1e-11
+    assert 0.001 < epsilon_of(mu, 1e-11) < 0.001 * (1 + 1e-11)
 
 
 @settings(deadline=None)
