@@ -40,7 +40,9 @@ def read_data(
         raise DataError(f"data file {path}: {reason}")
     from cpgt.tables.encode import encode_table  # loads the library of tables
 
-    encoded = encode_table(schema, path)
+    encoded = encode_table(schema, path, empty=True)
+    if not len(encoded.features):
+        notify("the table has no rows: it counts as one record of zeros")
     for note in encoded.notes:
         notify(note)
     return dict(encoded.arrays())
@@ -61,4 +63,6 @@ def usable_data(path: Path | None, schema: Schema | None, data: Data) -> Data:
         return data
     target = data["labels"] if "labels" in data else data["b"]
     usable = np.isfinite(target)
+    if not usable.any():
+        raise DataError(f"data file {path}: no record can be used")
     return {name: array[usable] for name, array in data.items()}

@@ -66,6 +66,8 @@ def run(
         from cpgt.runs.launch import hand_over
 
         model = options.load_with_data(network, overrides, rounds, data)
+        if baselines:
+            _require_no_ledger(model)
         held_out = _read_held_out(model, test) if test else None
         folder = options.new_folder(out, model.name)
         search = options.code_folder(network)
@@ -86,6 +88,14 @@ def run(
     elif quiet:
         click.echo(folder)
     sys.exit(code)
+
+
+def _require_no_ledger(model: Network) -> None:
+    for ledger in filter(None, (_ledger_beside(model.data_file(agent)) for agent in model.agents)):
+        raise click.UsageError(
+            f"--baselines look at records without noise, and {ledger} counts private runs; "
+            "leave --baselines out"
+        )
 
 
 def _read_held_out(model: Network, test: str) -> HeldOut:
@@ -263,7 +273,8 @@ def _ledger_beside(data: Path | None) -> Path | None:
     """Found by its name, so that a run cannot forget the ledger of its data."""
     names = (data, data.resolve()) if data else ()  # a link may stand elsewhere than its data
     found = (name.with_name(f"{name.name}.ledger") for name in names)
-    return next((ledger for ledger in found if ledger.exists()), None)
+    # also a link to a disk that is not there: then the ledger refuses
+    return next((ledger for ledger in found if ledger.exists() or ledger.is_symlink()), None)
 
 
 def _read_own_copy(

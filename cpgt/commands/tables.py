@@ -21,6 +21,7 @@ ASSUMED_RECORDS = 500  # of a party, where --records does not say
 @click.argument("network")
 @click.option("--data", type=click.Path(path_type=Path), required=True,
               help="Your table: .csv, .tsv, .parquet or .sql.")  # fmt: skip
+@options.code
 def check(network: str, data: Path) -> None:
     """Does your table fit the schema of NETWORK? Says every way in which it does not.
 

@@ -81,9 +81,7 @@ class Federated(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no typ
         features = np.asarray(X, dtype=np.float64)
         if self.bounds is not None:
             features = range_of("bounds", self.bounds, features.shape[1]).scale(features)
-        if not self.feature_bound > 0:
-            raise ValueError(f"feature_bound must be positive, not {self.feature_bound!r}")
-        return shorten_rows(features, float(self.feature_bound))
+        return shorten_rows(features, _positive("feature_bound", self.feature_bound))
 
     def _parties(self, party: Any, features: Floats) -> tuple[Any, Any]:
         """The parties, and for each record the number of its party."""
@@ -101,7 +99,9 @@ class Federated(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no typ
         largest = self.weight_bound
         if largest is None and self.epsilon is not None:
             raise ValueError("sample_weight with epsilon needs weight_bound, the largest weight")
-        largest = float(max(given.max(), np.finfo(float).tiny) if largest is None else largest)
+        if largest is None:
+            largest = max(given.max(), np.finfo(float).tiny)
+        largest = _positive("weight_bound", largest)
         return np.clip(given / largest, 0.0, 1.0), largest
 
     def _network(
@@ -197,3 +197,9 @@ class Federated(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no typ
         X = validate_data(self, X, reset=False, dtype=np.float64)
         scores: Floats = self._encode(X) @ np.atleast_2d(self.coef_).T + self.intercept_
         return scores
+
+
+def _positive(name: str, bound: float) -> float:
+    if not 0 < bound < np.inf:
+        raise ValueError(f"{name} must be positive and finite, not {bound!r}")
+    return float(bound)

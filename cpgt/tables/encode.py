@@ -54,18 +54,20 @@ class Encoded:
         return {name: array for name, array in named.items() if array is not None}
 
 
-def encode_table(schema: Schema, source: str | Path | Table, *, target: bool = True) -> Encoded:
+def encode_table(
+    schema: Schema, source: str | Path | Table, *, target: bool = True, empty: bool = False
+) -> Encoded:
     """Read and encode a table. Without `target`, target and weights are not needed.
 
-    Raises TableError for a table that cannot be read, lacks a column or has no rows, and never
-    because of a single value."""
+    Raises TableError for a table that cannot be read, lacks a column or has no rows (unless it may
+    be `empty`), and never because of a single value."""
     table = source if isinstance(source, Table) else open_table(source)
     needed = schema.used_columns(target=target)
     require_columns(table, needed)
     encoder = _Encoder(schema, target=target)
     for batch in table.batches(needed):
         encoder.add(batch)
-    if not encoder.blocks:
+    if not encoder.blocks and not empty:
         raise TableError(f"{table.source}: has no rows")
     return encoder.finish(ignored_columns(table, needed))
 
@@ -180,18 +182,19 @@ class _Encoder:
                 changed.setdefault(what, []).append(f"{column} {number:,}")
         notes = [f"{what}: {', '.join(columns)}" for what, columns in changed.items()]
         notes += filter(None, [ignored])
+        none, weighted = np.empty(0), self.target and self.schema.weight
         return Encoded(
             self.schema.task,
-            _joined(self.blocks).T,
-            np.concatenate(self.targets) if self.target else None,
-            np.concatenate(self.weights) if self.weights else None,
+            _joined(self.blocks, len(self.schema.feature_names)).T,
+            np.concatenate([none, *self.targets]) if self.target else None,
+            np.concatenate([none, *self.weights]) if weighted else None,
             notes,
         )
 
 
-def _joined(blocks: list[Floats]) -> Floats:
+def _joined(blocks: list[Floats], features: int) -> Floats:
     """The blocks side by side. Each is freed once it is copied: all of them are held only once."""
-    joined = np.empty((len(blocks[0]), sum(block.shape[1] for block in blocks)))
+    joined = np.empty((features, sum(block.shape[1] for block in blocks)))
     end = joined.shape[1]
     while blocks:
         block = blocks.pop()

@@ -154,9 +154,9 @@ class Schema(_Part, frozen=True, omit_defaults=False):
 
     @property
     def class_names(self) -> tuple[str, ...]:
-        """The first label of each class."""
+        """The first label of each class, by the alphabet: the digest knows no order of keys."""
         labels = self.target.labels or {}
-        first = {number: text for text, number in reversed(labels.items())}
+        first = {labels[text]: text for text in sorted(labels, reverse=True)}
         return tuple(first[number] for number in sorted(first))
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping
 
 import numpy as np
@@ -14,6 +15,8 @@ MISSING_TEXTS = ("", "na", "n/a", "nan", "null", "none", "nil", "#n/a", "-", "."
 
 UNKNOWN = -1.0  # the code of a text that is none of those expected
 LARGEST_WHOLE = 2.0**53  # from there on, floats are not every whole number
+WHOLE = r"^([+-]?\d+)\.0+$"  # a whole number with decimals
+WITHOUT_TEXT = (pl.Binary, pl.Object, pl.Duration)
 
 
 def as_numbers(cells: pl.Series) -> Floats:
@@ -33,7 +36,7 @@ def as_numbers(cells: pl.Series) -> Floats:
 def as_codes(cells: pl.Series, codes: Mapping[str, int]) -> Floats:
     """The code of each text; UNKNOWN where it is none of these."""
     return (
-        as_texts(cells)
+        as_expected(cells, codes)
         .replace_strict(list(codes), list(codes.values()), default=UNKNOWN, return_dtype=pl.Float64)
         .to_numpy()
     )
@@ -43,7 +46,7 @@ def as_texts(cells: pl.Series) -> pl.Series:
     """Without spaces around them. 1.0 in a column of floats is written "1", so that labels mean the
     same in CSV and in Parquet."""
     dtype = cells.dtype
-    if dtype.is_nested() or dtype in (pl.Binary, pl.Object):
+    if dtype.is_nested() or dtype in WITHOUT_TEXT:
         return pl.Series(cells.name, [None] * len(cells), dtype=pl.String)
     if dtype.is_float():
         whole = cells.cast(pl.Int64, strict=False)
@@ -54,9 +57,24 @@ def as_texts(cells: pl.Series) -> pl.Series:
     return cells.cast(pl.String).str.strip_chars()
 
 
+def as_expected(cells: pl.Series, expected: Collection[str]) -> pl.Series:
+    """The same. A whole number is written as in `expected`: 1, 1.0 and 1.00 are one text.
+
+    Some tools write 1 as "1.0" in the whole column if a cell elsewhere is missing. No cell may
+    change what others mean, so that makes no difference."""
+    texts = as_texts(cells)
+    short = {re.sub(WHOLE, r"\1", text): text for text in expected}
+    odd = (~texts.is_in(list(expected))).arg_true()
+    if not short or not len(odd):
+        return texts
+    written = texts.gather(odd).str.replace(WHOLE, "${1}")
+    known = written.is_in(list(short))
+    return texts.scatter(odd.filter(known), written.filter(known).replace(short))
+
+
 def present_texts(cells: pl.Series, expected: Collection[str] = ()) -> pl.Series:
     """Null where there is no value. A text that is expected is one: "NA" may be a category."""
-    texts = as_texts(cells)
+    texts = as_expected(cells, expected)
     missing = texts.str.to_lowercase().is_in(MISSING_TEXTS) & ~texts.is_in(list(expected))
     return (
         pl.Series(cells.name, [None], dtype=pl.String)

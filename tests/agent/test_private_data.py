@@ -55,6 +55,23 @@ def test_without_a_mechanism_such_records_are_left_out(path: Path) -> None:
     assert np.isfinite(usable["labels"]).all()
 
 
+def test_a_table_without_rows_is_a_record_of_zeros(path: Path) -> None:
+    """That an agent does not come would tell others that its one record was removed."""
+    path.write_text(ROWS.partition("\n")[0])
+    notes: list[str] = []
+    mended = mend_records("logistic", {}, read_data(path, WEIGHTED, notes.append))
+    assert notes == ["the table has no rows: it counts as one record of zeros"]
+    assert mended.data["A"].tolist() == [[0.0] * len(WEIGHTED.feature_names)]
+    assert mended.data["weights"].tolist() == [0.0]
+
+
+@pytest.mark.parametrize("rows", ["", "60,male,maybe,1\n"])
+def test_without_a_mechanism_one_record_must_be_usable(path: Path, rows: str) -> None:
+    path.write_text(ROWS.partition("\n")[0] + "\n" + rows)
+    with pytest.raises(DataError, match=r"a\.csv: no record can be used"):
+        usable_data(path, WEIGHTED, read_data(path, WEIGHTED))
+
+
 def test_a_table_needs_a_schema(path: Path) -> None:
     with pytest.raises(DataError, match="a table needs its schema: --schema FILE"):
         read_data(path, None)

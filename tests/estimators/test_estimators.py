@@ -234,6 +234,16 @@ MISTAKES: dict[str, tuple[Any, dict[str, Any], str]] = {
     "bounds": (LogisticRegression(bounds=(0, 1, 2)), {}, r"bounds must be \(low, high\)"),
     "too few bounds": (LogisticRegression(bounds=([0, 0], 1)), {}, "a number or 30 numbers"),
     "feature bound": (LogisticRegression(feature_bound=0), {}, "feature_bound must be positive"),
+    "infinite bound": (
+        LogisticRegression(feature_bound=np.inf),
+        {},
+        "feature_bound must be positive and finite, not inf",
+    ),
+    "weight bound": (
+        LogisticRegression(weight_bound=0),
+        {"sample_weight": 1.0},
+        "weight_bound must be positive and finite, not 0",
+    ),
     "C": (LogisticRegression(C=0.0), {}, "C must be positive"),
     "alpha": (Ridge(epsilon=None, alpha=-1.0), {}, "alpha must not be negative"),
     "weights": (LogisticRegression(), {"sample_weight": 1.0}, "sample_weight with epsilon needs"),

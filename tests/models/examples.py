@@ -16,7 +16,7 @@ COLUMNS = [
     {"name": "sex", "kind": "category", "categories": ["female", "male"]},
 ]
 TARGETS: dict[str, dict[str, Any]] = {
-    "logistic": {"column": "died", "labels": {"no": 0, "nein": 0, "yes": 1}},
+    "logistic": {"column": "died", "labels": {"no": 0, "not": 0, "yes": 1}},
     "softmax": {"column": "stage", "labels": {"I": 0, "II": 1, "III": 2}},
     "ridge": {"column": "stay", "bounds": [0.0, 60.0], "unit": "days"},
     "poisson": {"column": "visits", "counts": 20},

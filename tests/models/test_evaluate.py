@@ -24,7 +24,7 @@ from tests.models.examples import TARGETS, model_for, schema_for
 AGES = [20, 45, 60, 100, 81, 33]
 SEXES = ["male", "female", "male", "male", "female", "female"]
 ANSWERS = {
-    "logistic": ["yes", "no", "nein", "yes", "yes", "no"],
+    "logistic": ["yes", "no", "not", "yes", "yes", "no"],
     "softmax": ["I", "III", "II", "III", "I", "II"],
     "ridge": ["3", "60", "0", "21.5", "14", "30"],
     "poisson": ["0", "2", "1", "4", "2", "0"],

@@ -43,7 +43,7 @@ def test_a_person_can_read_it(tmp_path: Path) -> None:
     )
     assert plain["agents"] == [1, 2, 3]
     assert plain["network"]["network"]["name"] == "study"
-    assert plain["table"]["target"]["labels"] == {"no": 0, "nein": 0, "yes": 1}
+    assert plain["table"]["target"]["labels"] == {"no": 0, "not": 0, "yes": 1}
     assert plain["table_digest"] == schema_for("logistic").digest
     by_class = json.loads(write_model(model_for("softmax"), tmp_path).read_text(encoding="utf-8"))
     assert by_class["coefficients"]["II"] == {

@@ -67,7 +67,10 @@ def test_what_a_table_made_necessary_is_in_the_owners_log_alone(
     assert done.returncode == 0, done.stderr
     public = [done.stdout, done.stderr]
     public += [path.read_text() for path in (cpgt.folder / "run").glob("*.*")]
-    assert not any(word in text for text in public for word in ("nearer bound", "remark", "maybe"))
+    own = "moved to the nearer one", "counts as zero", "remark"  # as in the log
+    log = (cpgt.folder / "run" / "agents" / "1" / "log.txt").read_text()
+    assert all(words in log for words in own)
+    assert not any(words in text for text in public for words in own)
 
 
 def test_a_table_that_cannot_be_read_never_joins(cpgt: Commands, study: Path) -> None:
@@ -147,15 +150,36 @@ def test_an_agent_without_a_schema_cannot_read_a_table(cpgt: Commands, study: Pa
     assert "other.toml is not the schema in" in one_error_line(done)
 
 
-def test_the_ledger_beside_a_table_is_found(cpgt: Commands, study: Path) -> None:
+def make_ledgers(cpgt: Commands) -> None:
     for agent in (1, 2):
         ledger = f"hospital-{agent}.csv.ledger"
         budget = ("--epsilon", "5", "--delta", "1e-4", "--adjacency", "record")
         done = cpgt.run("ledger", "init", ledger, "--dataset", "patients", *budget)
         assert done.returncode == 0, done.stderr
+
+
+def test_the_ledger_beside_a_table_is_found(cpgt: Commands, study: Path) -> None:
+    make_ledgers(cpgt)
     done = cpgt.run("run", study, "--data", "hospital-{id}.csv", "--out", "run", "--no-compare")
     assert done.returncode == 0, done.stderr
     log = (cpgt.folder / "run" / "agents" / "1" / "log.txt").read_text()
     assert "no ledger" not in log
     shown = cpgt.run("ledger", "hospital-1.csv.ledger")
     assert "epsilon 3" in shown.stdout, shown.stdout
+
+
+def test_records_with_a_ledger_are_not_looked_at_without_noise(cpgt: Commands, study: Path) -> None:
+    make_ledgers(cpgt)
+    done = cpgt.run("run", study, "--data", "hospital-{id}.csv", "--test", "hospital-1.csv",
+                    "--baselines", "--out", "run")  # fmt: skip
+    assert done.returncode == 2
+    assert "hospital-1.csv.ledger counts private runs; leave --baselines out" in done.stderr
+    assert "epsilon 0," in cpgt.run("ledger", "hospital-1.csv.ledger").stdout
+
+
+def test_a_ledger_that_is_out_of_reach_is_not_forgotten(cpgt: Commands, study: Path) -> None:
+    """A link to a disk that is not there."""
+    (cpgt.folder / "hospital-1.csv.ledger").symlink_to("nowhere.ledger")
+    done = cpgt.run("run", study, "--data", "hospital-{id}.csv", "--out", "run", "--no-compare")
+    assert done.returncode == 2
+    assert "hospital-1.csv.ledger" in done.stderr

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from copy import deepcopy
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 import tomli_w
 from click.testing import CliRunner, Result
 
+from cpgt import extensions
 from cpgt.commands.main import main
 from cpgt.tables.checking import check_table
 from cpgt.tables.encode import encode_table
@@ -203,6 +205,18 @@ def test_a_network_without_a_table(write: Write) -> None:
     assert done.stderr == (
         f"Error: {network}: table: is missing; there is no schema to check against\n"
     )
+
+
+def test_a_network_with_code_of_its_own(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The advice in the refusal works."""
+    monkeypatch.setattr(extensions, "_allowed", set())
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    kind = "tests.own_kinds:wheel"
+    path = write(HEADER + GOOD)
+    refused = check(path, graph={"kind": kind, "spokes": 4})
+    assert f"if you trust it, start with --code {kind}" in refused.stderr
+    command = ["check", str(path.with_name("network.toml")), "--data", str(path), "--code", kind]
+    assert CliRunner().invoke(main, command).exit_code == 0
 
 
 def test_arrays_are_no_table(write: Write) -> None:

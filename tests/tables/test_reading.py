@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 import pytest
 
+from cpgt.tables.checking import check_table
 from cpgt.tables.encode import encode_table
 from cpgt.tables.errors import TableError
 from cpgt.tables.schema import Schema, parse_schema
@@ -94,6 +96,36 @@ def test_types_of_parquet_mean_what_they_would_in_csv(tmp_path: Path) -> None:
         encoded = encode_table(schema, tmp_path / "a.parquet")
         np.testing.assert_array_equal(encoded.target, [1, 0, np.nan])
         assert not encoded.features[:, 1:3].any()
+
+
+def test_how_a_whole_number_is_written_does_not_matter(write: Write, tmp_path: Path) -> None:
+    """A tool that writes "1.0" for 1 as soon as one other cell is missing changes no label."""
+    for labels in ({"0": 0, "1": 1}, {"0.0": 0, "1.0": 1}):
+        schema = parse_schema({**TABLES, "target": {"column": "died180", "labels": labels}})
+        rows = "60,male,1\n60,male,1.0\n60,male,0.00\n60,male,\n60,male,1.5\n60,male,10\n"
+        path = write("age,sex,died180\n" + rows)
+        nothing = [np.nan] * 3
+        np.testing.assert_array_equal(encode_table(schema, path).target, [1, 1, 0, *nothing])
+        assert check_table(schema, path).classes.total() == 3
+        frame = pl.DataFrame({"died180": ["1.00", "0.00", "1.50"], "age": 60, "sex": "male"})
+        frame.cast({"died180": pl.Decimal(9, 2)}).write_parquet(tmp_path / "a.parquet")
+        encoded = encode_table(schema, tmp_path / "a.parquet")
+        np.testing.assert_array_equal(encoded.target, [1, 0, np.nan])
+
+
+def test_a_category_that_is_written_like_the_cell_comes_first(write: Write) -> None:
+    labels = {"1": 0, "1.0": 1}
+    schema = parse_schema({**TABLES, "target": {"column": "died180", "labels": labels}})
+    path = write("age,sex,died180\n60,male,1\n60,male,1.0\n")
+    np.testing.assert_array_equal(encode_table(schema, path).target, [0, 1])
+
+
+def test_columns_of_durations_have_no_values(schema: Schema, tmp_path: Path) -> None:
+    age = pl.Series([timedelta(days=1), None])
+    frame = pl.DataFrame({"age": age, "sex": "male", "died180": ["yes", "no"]})
+    frame.write_parquet(tmp_path / "a.parquet")
+    assert encode_table(schema, tmp_path / "a.parquet").features[:, 0].tolist() == [-0.5, -0.5]
+    check_table(schema, tmp_path / "a.parquet")
 
 
 @pytest.fixture

@@ -58,6 +58,17 @@ def test_the_file_that_is_written_is_the_schema_that_was_read(
     assert parse_schema(schema_as_dict(schema)) == schema
 
 
+def test_schemas_of_one_digest_name_the_classes_alike() -> None:
+    """Else two parties who agree would find other labels in their models."""
+    labels = {"yes": 1, "oui": 1, "no": 0, "non": 0}
+    schemas = [
+        parse_schema(changed("target.labels", dict(pairs)))
+        for pairs in (labels.items(), reversed(labels.items()))
+    ]
+    assert len({schema.digest for schema in schemas}) == 1
+    assert {schema.class_names for schema in schemas} == {("no", "oui")}
+
+
 def test_the_digest_is_of_the_meaning_not_of_the_text(schema: Schema) -> None:
     text = schema_toml(schema).replace("20.0", "20").replace("[target]", "# a comment\n[target]")
     reordered = dict(reversed(tomllib.loads(text).items()))
