@@ -18,6 +18,10 @@ class InputError(AgentError, ValueError):
     exit_code = exit_codes.BAD_INPUT
 
 
+class RunOverError(InputError):
+    """The coordinator does not know the run that this agent's journal belongs to."""
+
+
 class DataError(InputError):
     """The private data cannot be used. The message may quote it, so only the owner reads it."""
 

@@ -16,7 +16,7 @@ from msgspec import Struct, structs
 
 from cpgt.agent.agreement import require_same_table
 from cpgt.agent.checkpoint import Checkpoint
-from cpgt.agent.errors import AgentError, InputError, PeerError
+from cpgt.agent.errors import AgentError, InputError, PeerError, RunOverError
 from cpgt.agent.lifecycle import Action, Phase, Trigger, step, trigger_of
 from cpgt.agent.participant import Player
 from cpgt.agent.privacy.account import Epsilon
@@ -171,7 +171,8 @@ class Session:
         self._answered = True
         match message:
             case messages.Refused(reason):
-                raise InputError(f"refused by the coordinator: {printable(reason)}")
+                error = RunOverError if self._before else InputError
+                raise error(f"refused by the coordinator: {printable(reason)}")
             case messages.Waiting(missing):
                 return self._log_change(
                     printable(f"waiting for {name_agents(missing)}") if missing else ""

@@ -221,6 +221,7 @@ def agent(
 ) -> None:  # fmt: skip
     """Run agent NUMBER of a network: it holds the private data and exchanges messages with the
     coordinator and its neighbours."""
+    from cpgt.agent.errors import RunOverError
     from cpgt.agent.privacy.budget import Claims
     from cpgt.agent.privacy.randomness import Randomness, seeded_secret
     from cpgt.agent.privacy.secret import JOURNAL, new_secret, read_secret
@@ -244,29 +245,38 @@ def agent(
         raise click.UsageError(
             f"--seed makes the noise public, and {ledger} counts private runs; leave --seed out"
         )
-    if seed is not None:
-        secret = seeded_secret(seed, number)
-    elif journal and (folder / JOURNAL).exists():
-        secret = read_secret(folder)
-    else:
-        secret = new_secret(folder)
-    settings = AgentSettings(
-        agent=number,
-        connect=ConnectSettings(coordinator, bind, advertise, ring, plain, patience),
-        randomness=Randomness(secret),
-        data=data,
-        schema=table,
-        ledger=ledger,
-        agreement=agreement,
-        observe=folder if observe else None,
-        folder=folder,
-        journal=journal,
-        claims=own,
-        seeded=seed is not None,
-    )
+
+    def settings_in(folder: Path) -> AgentSettings:
+        if seed is not None:
+            secret = seeded_secret(seed, number)
+        elif journal and (folder / JOURNAL).exists():
+            secret = read_secret(folder)
+        else:
+            secret = new_secret(folder)
+        return AgentSettings(
+            agent=number,
+            connect=ConnectSettings(coordinator, bind, advertise, ring, plain, patience),
+            randomness=Randomness(secret),
+            data=data,
+            schema=table,
+            ledger=ledger,
+            agreement=agreement,
+            observe=folder if observe else None,
+            folder=folder,
+            journal=journal,
+            claims=own,
+            seeded=seed is not None,
+        )
+
     with raise_interrupts() as check_interrupts:
         end_with_parent()
-        run_agent(settings, notify, check_interrupts)
+        try:
+            run_agent(settings_in(folder), notify, check_interrupts)
+        except RunOverError as error:
+            if out:
+                raise
+            notify(f"{error}; joining with a new folder")
+            run_agent(settings_in(_new_folder(number)), notify, check_interrupts)
 
 
 def _ledger_beside(data: Path | None) -> Path | None:
@@ -344,4 +354,8 @@ def _own_folder(number: int, coordinator: str) -> Path:
     from cpgt.agent.journal import unfinished
 
     found = unfinished(Path("runs").glob(f"agent-{number}-*"), number, coordinator)
-    return found or Path("runs") / f"agent-{number}-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}"
+    return found or _new_folder(number)
+
+
+def _new_folder(number: int) -> Path:
+    return Path("runs") / f"agent-{number}-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}"

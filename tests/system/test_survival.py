@@ -118,6 +118,28 @@ def test_the_same_command_goes_on(cpgt: Commands, data: Path, tmp_path: Path) ->
     assert [int(line.split(",")[0]) for line in spent] == list(range(ROUNDS)), "each round once"
 
 
+def test_an_agent_of_a_run_that_is_over_joins_the_next_one(
+    cpgt: Commands, data: Path, tmp_path: Path
+) -> None:
+    """Its journal is of no use any more, and must not keep it away."""
+    network = Network(cpgt, data, tmp_path / "run", *sets("rounds=1000000", "patience=2"))
+    port = network.hand.endpoint.rpartition(":")[2]
+    network.kill(4)
+    assert finish(network.hand.process).returncode == 3
+    assert all(finish(network.agents[i]).returncode for i in (1, 2, 3, 5, 6))
+    again = cpgt.start(
+        "coordinator", "paper", "--bind", f"tcp://127.0.0.1:{port}", "--out", "next", *SHORT
+    )
+    agents = [network.start(i) for i in range(1, 7)]
+    assert finish(again).returncode == 0
+    left = [finish(agent) for agent in agents]
+    assert [agent.returncode for agent in left] == [0] * 6
+    assert "comes from a run that is over; joining with a new folder" in left[3].stderr
+    first, second = sorted((tmp_path / "runs").glob("agent-4-*"))
+    assert not (first / "journal").exists() and not (first / "secret").exists()
+    assert (second / "model.json").exists()
+
+
 def test_data_that_changed_is_refused(cpgt: Commands, data: Path, tmp_path: Path) -> None:
     network = Network(cpgt, data, tmp_path / "run", *sets("rounds=1000000", "patience=20"))
     network.kill(4)
