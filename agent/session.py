@@ -21,6 +21,7 @@ from cpgt.agent.privacy.mechanisms import PrivacyAccount
 from cpgt.agent.settings import AgentSettings
 from cpgt.process import timing
 from cpgt.process.exit_codes import FAILED, INTERRUPTED
+from cpgt.process.text import printable
 from cpgt.process.wait_notices import WaitNotices, name_agents
 from cpgt.wire import messages
 from cpgt.wire.messages import Control, Failed, Grant, Plan
@@ -28,7 +29,6 @@ from cpgt.wire.messages import Control, Failed, Grant, Plan
 # An agent announces the end of its budget this many windows ahead. That is more than is granted
 # before it has reported, so an honest coordinator never grants a round beyond the budget.
 LOOK_AHEAD_WINDOWS = timing.WINDOWS_GRANTED + 1
-LONGEST = 1000  # characters of a coordinator's text
 KernelCounts: TypeAlias = Callable[[], tuple[dict[int, list[int]], dict[int, list[int]]]]
 
 
@@ -308,12 +308,6 @@ class Session:
         assert self.participant and self.spending
         first, meter = self.spending.rounds, self.participant.meter
         return RecordSpent(first, self.spending.spend_until(meter.first + len(meter.message)))
-
-
-def printable(text: str) -> str:
-    """A text of the coordinator, as the owner's terminal may show it: one line, of some length."""
-    shown = "".join(character if character.isprintable() else "?" for character in text[:LONGEST])
-    return shown if len(text) <= LONGEST else f"{shown} ..."
 
 
 def failure(error: BaseException, round_: int) -> Failed:

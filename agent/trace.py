@@ -1,4 +1,4 @@
-"""A record of private states, written only with --observe. NOT PRIVATE.
+"""A record of private states, written only with --observe, for its owner's eyes. NOT PRIVATE.
 
 Each round is appended to raw files. `pack` turns them into trace.npz when the agent leaves. For an
 agent that was killed, `cpgt run` does it. After K rounds trace.npz holds
@@ -19,6 +19,7 @@ from pathlib import Path
 import numpy as np
 
 from cpgt.agent.errors import FolderError
+from cpgt.process.files import private_file
 from cpgt.wire.arrays import Floats
 
 ARRAYS = ("x", "y", "eta_y", "time")
@@ -28,9 +29,9 @@ HEADER = "trace.shape"
 class Trace:
     def __init__(self, folder: Path, channels: int, dimension: int) -> None:
         try:
-            folder.mkdir(parents=True, exist_ok=True)
-            (folder / HEADER).write_text(f"{channels} {dimension}")
-            self._files = {name: _raw(folder, name).open("wb") for name in ARRAYS}
+            with private_file(folder / HEADER, replace=True) as header:
+                header.write(f"{channels} {dimension}".encode())
+            self._files = {name: private_file(_raw(folder, name), replace=True) for name in ARRAYS}
         except OSError as error:
             raise FolderError(f"cannot write the trace into {folder}: {error.strerror}") from None
         self._folder = folder
@@ -67,7 +68,8 @@ def pack(folder: Path) -> None:
     written = ARRAYS[:1] if channels == 1 else ARRAYS[:3]
     rounds = min(len(arrays[name]) - (name != "eta_y") for name in written)
     kept = {name: array[: rounds + (name != "eta_y")] for name, array in arrays.items()}
-    np.savez(folder / "trace.npz", allow_pickle=False, **kept)
+    with private_file(folder / "trace.npz", replace=True) as file:
+        np.savez(file, allow_pickle=False, **kept)
     for name in ARRAYS:
         _raw(folder, name).unlink()
     (folder / HEADER).unlink()

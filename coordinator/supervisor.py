@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from cpgt.coordinator.events import Exited
+from cpgt.process.files import private_file
+from cpgt.process.text import printable
 
 TERMINATE_SECONDS = 2.0
 
@@ -20,8 +22,8 @@ class Supervisor:
     def start(self, commands: Mapping[int, Sequence[str]], logs: Mapping[int, Path]) -> None:
         for agent, command in commands.items():
             self._logs[agent] = logs[agent]
-            logs[agent].parent.mkdir(parents=True, exist_ok=True)
-            with logs[agent].open("wb") as log:
+            # An agent's log may name values of its data.
+            with private_file(logs[agent], replace=True) as log:
                 self._processes[agent] = subprocess.Popen(
                     command, stdin=subprocess.DEVNULL, stdout=log, stderr=log
                 )
@@ -56,4 +58,5 @@ class Supervisor:
         if agent not in self._logs:
             return ""
         lines = self._logs[agent].read_text(encoding="utf-8", errors="replace").strip().splitlines()
-        return lines[-1].removeprefix("Error: ").removeprefix(f"agent {agent}: ") if lines else ""
+        last = lines[-1].removeprefix("Error: ").removeprefix(f"agent {agent}: ") if lines else ""
+        return printable(last)

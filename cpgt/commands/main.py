@@ -10,10 +10,13 @@ from typing import Any, NoReturn
 import click
 
 from cpgt.process.exit_codes import BAD_INPUT, INTERRUPTED
+from cpgt.process.text import printable
 from cpgt.wire.errors import WireError
 
 # modules that are not installed by default -> the extra of pyproject.toml that installs them
 EXTRAS = {"matplotlib": "figures", "networkx": "graphs", "scipy": "theory", "yaml": "kubernetes"}
+
+MAX_LINES = 20  # of an error; a network file may have thousands of mistakes
 
 # The search for plugins reads the metadata of every installed package, in each of our processes.
 os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "1")
@@ -63,7 +66,11 @@ class _Group(click.Group):
 
 
 def _fail(message: str, code: int) -> NoReturn:
-    click.echo("\n".join(f"Error: {line}" for line in message.splitlines()), err=True)
+    """Messages may quote files and other parties, so each line is made printable."""
+    lines = message.splitlines()
+    if len(lines) > MAX_LINES:
+        lines[MAX_LINES:] = [f"{len(lines) - MAX_LINES} more"]
+    click.echo("\n".join(f"Error: {printable(line)}" for line in lines), err=True)
     sys.exit(code)
 
 

@@ -61,10 +61,13 @@ PROBABILITY = _FailureProbability(min=0, min_open=True)
 NOT_NEGATIVE = _Finite(min=0)
 
 
-def load(network: str, overrides: tuple[str, ...] = (), rounds: int | None = None) -> Network:
+def load(
+    network: str, overrides: tuple[str, ...] = (), rounds: int | None = None, *,
+    reads_data: bool = True,
+) -> Network:  # fmt: skip
     from cpgt.configuration.loading import load_network
 
-    return load_network(network, _all_overrides(overrides, rounds))
+    return load_network(network, _all_overrides(overrides, rounds), reads_data=reads_data)
 
 
 def load_public(network: str, overrides: tuple[str, ...], rounds: int | None) -> PublicNetwork:

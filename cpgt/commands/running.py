@@ -180,9 +180,10 @@ def agent(
     from cpgt.agent.process import run_agent
     from cpgt.agent.settings import AgentSettings, ConnectSettings
     from cpgt.process.signals import raise_interrupts
+    from cpgt.process.text import printable
 
     def notify(text: str) -> None:
-        click.echo(f"agent {number}: {text}", err=True)
+        click.echo(f"agent {number}: {printable(text)}", err=True)
 
     agreement, ring, own = _read_own_copy(network, number, key, Claims(**claims))
     folder = out or _own_folder(number)
@@ -237,7 +238,7 @@ def _read_own_copy(
     from cpgt.deployment.agreements import agreement_of, owners_claims
     from cpgt.deployment.keyring import ring_of
 
-    model = options.load(network)
+    model = options.load(network, reads_data=False)  # --data names the file
     ring = ring_of(model, number, key) if key else None
     return agreement_of(model, number), ring, owners_claims(model, number, claims)
 

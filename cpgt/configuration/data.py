@@ -14,6 +14,7 @@ from cpgt.agent.privacy.budget import Claims
 from cpgt.agent.privacy.mechanisms import protects_records
 from cpgt.configuration.network import Network
 from cpgt.configuration.synthetic import GENERATORS, draw_for
+from cpgt.process.files import private_file
 from cpgt.wire.arrays import Floats
 
 
@@ -31,9 +32,8 @@ def write_data(network: Network, folder: Path) -> dict[int, Path]:
     paths = {}
     for agent in network.agents:
         path = folder / str(agent) / "data.npz"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.touch(mode=0o600)
-        np.savez(path, allow_pickle=False, **make_data(network, agent))
+        with private_file(path, replace=True) as file:
+            np.savez(file, allow_pickle=False, **make_data(network, agent))
         paths[agent] = path
     return paths
 

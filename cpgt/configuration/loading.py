@@ -6,7 +6,7 @@ import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from importlib import resources
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import ValidationError
@@ -19,12 +19,14 @@ from cpgt.configuration.schema import (
     drop_keys_of_other_mechanisms,
 )
 from cpgt.process.exit_codes import BAD_INPUT
+from cpgt.wire.messages import MAX_DEPTH, depth_exceeds
 
 if TYPE_CHECKING:
     from cpgt.configuration.network import Network
 
 ALIASES = {"paper": "paper-c2-1"}
 CHOICE = re.compile(r"\.(kind|mechanism)\s*=")  # an override that decides which others fit
+MAX_BYTES = 2**26  # of a network file; W of 1,024 agents takes 20 MB as text
 AnyNetwork = TypeVar("AnyNetwork", bound=PublicNetwork)
 
 
@@ -39,9 +41,12 @@ def shipped_networks() -> list[str]:
     return sorted([*ALIASES, *(file.stem for file in files if file.suffix == ".toml")])
 
 
-def load_network(source: str, overrides: Sequence[str] = ()) -> Network:
-    """A network from a file, or a shipped one by its name, with `key.path=value` overrides."""
-    return parse_network(_read_tables(source, overrides), source)
+def load_network(source: str, overrides: Sequence[str] = (), *, reads_data: bool = True) -> Network:
+    """A network from a file, or a shipped one by its name, with `key.path=value` overrides.
+
+    Network files are passed from hand to hand. So the files that one names as `data` must be in
+    its own folder, unless the caller never reads them. An override may name any file."""
+    return parse_network(_read_tables(source, overrides, inside=reads_data), source)
 
 
 def load_public_network(source: str, overrides: Sequence[str] = ()) -> PublicNetwork:
@@ -63,16 +68,31 @@ def _parse(model: type[AnyNetwork], tables: Mapping[str, Any], source: str) -> A
         raise NetworkError("\n".join(f"{source}: {line}" for line in lines)) from None
 
 
-def _read_tables(source: str, overrides: Sequence[str]) -> dict[str, Any]:
+def _read_tables(source: str, overrides: Sequence[str], *, inside: bool = False) -> dict[str, Any]:
     text, folder = _read(source)
     try:
         tables = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:  # of a number with thousands of digits, too
         raise NetworkError(f"{source}: not TOML: {error}") from None
+    if depth_exceeds(tables, MAX_DEPTH):
+        raise NetworkError(f"{source}: nested more than {MAX_DEPTH} deep")
+    if inside:
+        _require_data_inside(source, tables.get("data"))
     apply_overrides(tables, overrides)
     if isinstance(tables.get("data"), str):
         tables["data"] = str(folder / tables["data"])
     return tables
+
+
+def _require_data_inside(source: str, pattern: object) -> None:
+    if not isinstance(pattern, str):
+        return
+    path = PurePath(pattern)
+    if path.is_absolute() or ".." in path.parts:
+        raise NetworkError(
+            f"{source}: data: {pattern!r} is not in the folder of this file; if these are your "
+            f"files: --set data={pattern!r}"
+        )
 
 
 def _read(source: str) -> tuple[str, Path]:
@@ -80,8 +100,12 @@ def _read(source: str) -> tuple[str, Path]:
     path = Path(source)
     try:
         if path.suffix == ".toml" or path.exists():
+            if path.stat().st_size > MAX_BYTES:
+                raise NetworkError(f"{source}: larger than {MAX_BYTES:,} B: this is no network")
             return path.read_text(encoding="utf-8"), path.absolute().parent
-    except (OSError, UnicodeDecodeError) as error:
+    except (OSError, ValueError) as error:  # not UTF-8, or a zero byte in the name
+        if isinstance(error, NetworkError):
+            raise
         reason = getattr(error, "strerror", None) or error
         raise NetworkError(f"{source}: cannot be read: {reason}") from None
     if source not in shipped_networks():

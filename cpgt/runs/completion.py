@@ -16,7 +16,7 @@ from cpgt.agent.algorithms.registry import ALGORITHMS
 from cpgt.agent.trace import pack
 from cpgt.configuration.data import build_objectives
 from cpgt.configuration.network import ALGORITHM, COMPRESSOR, OBJECTIVE, Network
-from cpgt.configuration.schema import NoiseSection, PrivacySection, StopSection
+from cpgt.configuration.schema import MAX_NAME, NoiseSection, PrivacySection, StopSection
 from cpgt.coordinator.errors import RunError
 from cpgt.results.printing import print_summary
 from cpgt.results.summary import Distances, Summary, compare, read_summary, write_summary
@@ -24,6 +24,7 @@ from cpgt.runs.experiment import Experiment
 from cpgt.runs.folder import agent_folder
 from cpgt.runs.launch import run_coordinator
 
+TWIN = "-uncompressed"
 TWIN_ROUNDS = 500  # enough to measure what an uncompressed round costs
 
 
@@ -82,7 +83,7 @@ def _measure_twin(network: Network, dimension: int | None, out: Path) -> Summary
     alone = network.algorithm_of(1).channels == 1
     twin = network.model_copy(
         update={
-            "name": f"{network.name}-uncompressed",
+            "name": f"{network.name[: MAX_NAME - len(TWIN)]}{TWIN}",
             "rounds": min(network.rounds, TWIN_ROUNDS),
             "algorithm": ALGORITHM.section("gradient-descent" if alone else "cpgt", alpha=1.0),
             "noise": NoiseSection() if alone else network.noise,

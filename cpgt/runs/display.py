@@ -11,6 +11,7 @@ from rich.progress import BarColumn, Progress, TextColumn
 
 from cpgt.coordinator.session import Session
 from cpgt.coordinator.traffic_log import TrafficLog
+from cpgt.process.text import printable
 
 PLAIN_SECONDS = 5.0
 
@@ -43,7 +44,7 @@ class Display:
         self._progress.stop()
 
     def note(self, text: str) -> None:
-        self._console.print(text, highlight=False, markup=False)
+        self._console.print(printable(text), highlight=False, markup=False)
 
     def update(self, session: Session, traffic_log: TrafficLog) -> None:
         if self._console.quiet or session.started is None:

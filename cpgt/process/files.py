@@ -1,0 +1,18 @@
+"""Files that only their owner can read."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import BinaryIO
+
+
+def private_file(path: Path, *, replace: bool = False) -> BinaryIO:
+    """Create a file that only its owner can read, from its creation on.
+
+    With `replace`, an existing one is removed first: to open it would keep its mode, and the
+    descriptors that others have of it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if replace:
+        path.unlink(missing_ok=True)
+    return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb")

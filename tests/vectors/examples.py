@@ -1,0 +1,53 @@
+"""One example or more of every control message."""
+
+from __future__ import annotations
+
+import struct
+
+from cpgt.wire.messages import (
+    Control,
+    Failed,
+    Finished,
+    Grant,
+    Hello,
+    Notice,
+    Plan,
+    Ready,
+    Refused,
+    Report,
+    Spent,
+    Status,
+    Stop,
+    Tally,
+    Waiting,
+)
+
+KERNEL = [1, 5000, 92, 0, 210, 205, 10920]
+PARAMETERS = {
+    "algorithm": {"kind": "cpgt", "alpha": 0.1, "gamma": 0.6},
+    "compressor": {"kind": "quantize", "bits": 2},
+    "noise": {"s_x": 1.0, "s_y": 2.0, "q": 0.98},
+    "privacy": {"mechanism": "state", "adjacency": "function", "sensitivity": 0.5},
+    "objective": {"kind": "least-squares", "scale": 0.05},
+    "start": "zeros",
+}
+MESSAGES: list[Control] = [
+    Hello(3, "tcp://192.0.2.3:5556"),
+    Ready(10, []),
+    Ready(1, ["seeded", "observed"]),
+    Spent(200, [0.25, 0.5], 2.0, None),
+    Spent(0, [], 2.0, 400),
+    Status(1234, [2, 5]),
+    Report(0, [16, 17], [18, 19], {2: 37, 5: 36}, [18], 0.125, {2: KERNEL}, {5: KERNEL}),
+    Finished(400, struct.pack("<2d", 1.5, -2.0)),
+    Failed("its data cannot be used; its own log says why", 2, 17),
+    Waiting([1, 4]),
+    Notice("the run will end after 400 rounds"),
+    Refused("agent 3 is here already"),
+    Plan(1, {2: "tcp://[2001:db8::2]:5556"}, {1: 0.5, 2: 0.5}, 400, 200, 30.0, PARAMETERS),
+    Grant(400, False),
+    Grant(400, True),
+    Tally(),
+    Stop(""),
+    Stop("agent 2 has been silent for 30 s"),
+]
