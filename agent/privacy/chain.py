@@ -226,7 +226,7 @@ def _parse(path: Path, content: bytes) -> Chain:
 def _decode(text: bytes) -> Line | None:
     try:
         return msgspec.json.decode(text, type=Line)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
 
 

@@ -76,7 +76,7 @@ def _read_tables(source: str, overrides: Sequence[str], *, inside: bool = False)
         raise NetworkError(f"{source}: not TOML: {error}") from None
     if depth_exceeds(tables, MAX_DEPTH):
         raise NetworkError(f"{source}: nested more than {MAX_DEPTH} deep")
-    if inside:
+    if inside and not any(text.partition("=")[0].strip() == "data" for text in overrides):
         _require_data_inside(source, tables.get("data"))
     apply_overrides(tables, overrides)
     if isinstance(tables.get("data"), str):

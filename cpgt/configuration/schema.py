@@ -256,7 +256,9 @@ class PublicNetwork(Section):
     start: Annotated[
         Literal["zeros", "uniform"], "Where x starts: at 0, or uniform on [0, 1]^d."
     ] = "zeros"
-    data: Annotated[str | None, "File of each agent's data, with {id} for its number."] = None
+    data: Annotated[
+        str | None, "File of each agent's data, with {id} for its number; in this file's folder."
+    ] = None
     algorithm: AlgorithmSection
     graph: Annotated[KindSection, GRAPH, "Agents exchange messages with their neighbours."]
     weights: Annotated[WeightsSection, WEIGHTING] = WEIGHTING.section("metropolis")

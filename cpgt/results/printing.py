@@ -9,8 +9,10 @@ from typing import Any
 
 from msgspec import UNSET, UnsetType
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
+from cpgt.process.text import printable
 from cpgt.results.summary import Comparison, Privacy, Residual, Summary
 from cpgt.results.traffic import ALL_LAYERS, HEADINGS, LINK, EdgeTraffic, KernelTraffic, Traffic
 
@@ -20,10 +22,10 @@ MAX_ROWS = 12
 def print_summary(summary: Summary, out: Path, console: Console) -> None:
     speed = summary.rounds_per_second
     console.print(
-        f"\n[bold]{summary.network['name']}[/]: {summary.agents} agents, "
+        f"\n[bold]{escape(printable(summary.network['name']))}[/]: {summary.agents} agents, "
         f"d = {summary.dimension}, {summary.rounds:,} rounds"
         + (f", {speed:,.0f} rounds/s" if speed else "")
-        + ("" if summary.status == "completed" else f" ({summary.status})")
+        + ("" if summary.status == "completed" else f" ({printable(escape(summary.status))})")
     )
     if summary.dimension is not None:
         console.print(_residual_table(summary.residual))
@@ -33,9 +35,9 @@ def print_summary(summary: Summary, out: Path, console: Console) -> None:
     if summary.uncompressed:
         console.print(_comparison_table(summary.bytes, summary.uncompressed))
     for line in _privacy_lines(summary.privacy):
-        console.print(line, highlight=False, markup=False)
+        console.print(printable(line), highlight=False, markup=False)
     for reason in summary.not_private:
-        console.print(f"[bold red]NOT PRIVATE[/]: {reason}", highlight=False)
+        console.print(f"[bold red]NOT PRIVATE[/]: {escape(printable(reason))}", highlight=False)
     console.print(f"files: {out}", highlight=False, soft_wrap=True)
 
 
@@ -158,7 +160,7 @@ ADJACENT = {
 
 
 def _whole_run(claims: Mapping[str, Any]) -> str:
-    case = ADJACENT[claims.get("adjacency", "record")]
+    case = ADJACENT.get(claims.get("adjacency", "record"), "")
     return f"delta {claims.get('delta', 0.0):g} for all that the run shows, {case}"
 
 

@@ -42,3 +42,11 @@ def test_a_plain_line_without_a_terminal(
     assert isinstance(console.file, io.StringIO)
     line = "round 10 of 45, 2 rounds/s, 0 bytes, residual 5.00e-01\n"
     assert console.file.getvalue() == ("" if quiet else line)
+
+
+def test_text_of_others_cannot_control_the_terminal() -> None:
+    console = Console(file=io.StringIO(), width=200)
+    with Display(console) as shown:
+        shown.note("agent 1 is here (tcp://\x1b[2J\n[red]h:1)")
+    assert isinstance(console.file, io.StringIO)
+    assert console.file.getvalue() == "agent 1 is here (tcp://?[2J?[red]h:1)\n"
