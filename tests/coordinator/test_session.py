@@ -1173,3 +1173,10 @@ def test_nothing_is_sent_or_changed_after_the_end(event: Event, well: bool) -> N
     assert run.handle(event) == []
     assert run.is_in(Phase.DONE)
     assert (session.failure, session.ended, session.members.round, session.grants.grant) == before
+
+
+def test_an_agent_waits_for_its_neighbours_only() -> None:
+    run = Run().to(Phase.RUNNING)
+    run.receives(1, Status(3, [999]))
+    assert run.failure
+    assert run.failure.reason == "agent 1 waits for agent 999, which is no neighbour of it"

@@ -18,7 +18,10 @@ from pathlib import Path
 CORPUS = Path(".fuzz")
 CRASHES = Path(__file__).parent / "crashes"
 # Shares of the runs: decoders of sockets get more, and files on a disk are slower.
-SHARES = {"payload": 30, "frame": 10, "control": 20, "header": 10, "plan": 8, "endpoint": 6}
+SHARES = {
+    "payload": 30, "frame": 10, "control": 20, "header": 10, "plan": 8, "endpoint": 6,
+    "run_rules": 4, "agent_rules": 4,
+}  # fmt: skip
 SLOWEST_SECONDS = 10
 
 
@@ -56,7 +59,8 @@ def fuzz(name: str, runs: int) -> tuple[int, float, int]:
     process = subprocess.run(command, capture_output=True, text=True, errors="replace")
     found = re.search(r"number_of_executed_units: (\d+)", process.stderr)
     if process.returncode:
-        sys.stderr.write(process.stderr[-4000:])
+        lines = [line for line in process.stderr.splitlines() if not line.startswith("INFO:")]
+        sys.stderr.write("\n".join(lines)[-4000:] + "\n")
     return int(found[1]) if found else 0, time.monotonic() - began, process.returncode
 
 

@@ -28,15 +28,27 @@ from cpgt.agent.privacy.ledger import Ledger
 from cpgt.agent.privacy.oracle import AnswerLog
 from cpgt.configuration.loading import NetworkError, load_network
 from cpgt.coordinator.errors import RunError
+from cpgt.coordinator.session import Phase as CoordinatorPhase
+from cpgt.process.timing import NOTICE_SECONDS
 from cpgt.results.summary import read_summary
 from cpgt.wire.addresses import parse
 from cpgt.wire.errors import ProtocolError, WireError
 from cpgt.wire.frames import build_frame, parse_frame
 from cpgt.wire.keys import read_pair
-from cpgt.wire.messages import VERSION, Message, Plan, decode_control, encode_control
+from cpgt.wire.messages import (
+    VERSION,
+    Control,
+    FromAgent,
+    Message,
+    Plan,
+    decode_control,
+    encode_control,
+)
 from cpgt.wire.payloads import decode, encode
 from cpgt.wire.reliable import ReliableChannel
+from tests.agent.test_session import Run as AgentRun
 from tests.commands.damage import good_files
+from tests.coordinator.test_session import Run as CoordinatorRun
 from tests.vectors.examples import MESSAGES, PARAMETERS
 from tests.wire.examples import FORMS, STYLES, message
 
@@ -76,7 +88,7 @@ def control(data: bytes) -> None:
         again = encode_control(found)
     except WireError:  # a Timestamp, for example, that nobody would send
         return
-    assert decode_control(again) == found
+    assert encode_control(decode_control(again)) == again  # bytes: NaN differs from itself
 
 
 def header(data: bytes) -> None:
@@ -107,6 +119,38 @@ def plan(data: bytes) -> None:
         kind = options.pop("kind", "")
         if not is_code(kind):
             build_objective(kind, options, {})
+
+
+def run_rules(data: bytes) -> None:
+    """A message of agent 1, in the phase of a run that the first byte chooses. Nothing is raised:
+    a bad message ends the run in order."""
+    try:
+        found = decode_control(data[1:])
+    except ProtocolError:
+        return
+    if isinstance(found, FromAgent):
+        phases = list(CoordinatorPhase)
+        run = CoordinatorRun().to(phases[data[0] % len(phases)])
+        run.receives(1, found)
+        run.ticks(NOTICE_SECONDS + 1, alive=[2, 3])
+        run.receives(1, found)
+        run.ticks(1.0)
+
+
+def agent_rules(data: bytes) -> None:
+    """A message of the coordinator, in a phase of an agent that the first byte chooses."""
+    try:
+        found = decode_control(data[1:])
+    except ProtocolError:
+        return
+    run = AgentRun()
+    if data[0] % 3:
+        run.prepare()
+    if data[0] % 3 == 2:
+        run.session.subscribed([2])
+    with suppress(AgentError):
+        run.receive(found)
+        run.tick(1.5)
 
 
 def endpoint(data: bytes) -> None:
@@ -180,7 +224,7 @@ def _require_short(error: Exception, longest: int = 1200) -> None:
 TARGETS: dict[str, Callable[[bytes], None]] = {
     target.__name__: target
     for target in (
-        payload, frame, control, header, plan, endpoint,
+        payload, frame, control, header, plan, run_rules, agent_rules, endpoint,
         network, npz, key, ledger, ledger_head, ledger_record, answers, summary,
     )
 }  # fmt: skip
@@ -194,6 +238,8 @@ def seeds(name: str) -> Iterable[bytes]:
         "control": lambda: [encode_control(m) for m in MESSAGES],
         "header": lambda: [msgpack.packb([VERSION, number, 1]) for number in (0, 1, 2, 2**40)],
         "plan": lambda: [msgpack.packb(parameters) for parameters in _parameters()],
+        "run_rules": lambda: [bytes((i % 6,)) + encode_control(m) for i, m in _often(MESSAGES)],
+        "agent_rules": lambda: [bytes((i % 3,)) + encode_control(m) for i, m in _often(MESSAGES)],
         "endpoint": lambda: [b"tcp://127.0.0.1:5555", b"tcp://[::1%lo]:1", b"tcp://a.b:*"],
     }
     if name in makers:
@@ -210,6 +256,10 @@ def seeds(name: str) -> Iterable[bytes]:
     if name == "answers":
         return [_answers()]
     return [path.read_bytes() for path in found]
+
+
+def _often(messages: list[Control]) -> Iterable[tuple[int, Control]]:
+    return enumerate(message for message in messages for _ in range(6))
 
 
 def _payloads() -> list[bytes]:
