@@ -115,9 +115,13 @@ class AnswerLog:
             return
         try:
             self._file = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
-            os.ftruncate(self._file, self._read(path.read_bytes()))
-            os.lseek(self._file, 0, os.SEEK_END)
-            _sync_folder(path.parent)
+            try:
+                os.ftruncate(self._file, self._read(path.read_bytes()))
+                os.lseek(self._file, 0, os.SEEK_END)
+                _sync_folder(path.parent)
+            except BaseException:
+                os.close(self._file)
+                raise
         except OSError as error:
             raise FolderError(f"cannot write {path}: {error.strerror}") from None
 

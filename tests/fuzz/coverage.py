@@ -2,17 +2,19 @@
 
     python -m tests.fuzz.coverage RUNS [TARGET ...]
 
-Each target gets its share of the runs in a process of its own. Inputs that reach new code are kept
+Each target gets its share of the runs, in a separate process. Inputs that reach new code are kept
 in .fuzz/TARGET, so that the next run goes on from there. An input that is a bug is written to
 tests/fuzz/crashes/TARGET-..., where a test finds it.
 """
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 CORPUS = Path(".fuzz")
@@ -31,37 +33,41 @@ def main(arguments: list[str]) -> int:
     from tests.fuzz.targets import TARGETS
 
     runs, names = int(arguments[0]), arguments[1:] or list(TARGETS)
-    shares = {name: SHARES.get(name, 2) for name in names}
-    failed, total = [], 0
+    shares = [SHARES.get(name, 2) for name in names]
     for name in names:
-        done, seconds, code = fuzz(name, runs * shares[name] // sum(shares.values()))
-        total += done
-        failed += [name] if code else []
-        state = "a crash is in tests/fuzz/crashes" if code else "no crash"
-        print(f"{name:<14}{done:>11,} executions {seconds:>7.0f} s  {state}", flush=True)  # noqa: T201
-    print(f"{total:,} executions", flush=True)  # noqa: T201
-    return 1 if failed else 0
+        write_seeds(name)
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        results = pool.map(fuzz, names, [runs * share // sum(shares) for share in shares])
+        found = list(results)
+    print(f"{sum(done for _, done in found):,} executions")  # noqa: T201
+    return max(code for code, _ in found)
 
 
-def fuzz(name: str, runs: int) -> tuple[int, float, int]:
-    """Executions, seconds and exit code."""
+def write_seeds(name: str) -> None:
     from tests.fuzz.targets import seeds
 
-    folder = CORPUS / name
-    folder.mkdir(parents=True, exist_ok=True)
+    (CORPUS / name).mkdir(parents=True, exist_ok=True)
     for i, seed in enumerate(seeds(name)):
-        (folder / f"seed-{i}").write_bytes(seed)
+        (CORPUS / name / f"seed-{i}").write_bytes(seed)
+
+
+def fuzz(name: str, runs: int) -> tuple[int, int]:
+    """One target, in another process. Its exit code (1: a crash) and executions."""
     CRASHES.mkdir(exist_ok=True)
     command = [sys.executable, "-m", "tests.fuzz.coverage", "--target", name, f"-runs={runs}"]
     command += [f"-artifact_prefix={CRASHES}/{name}-", f"-timeout={SLOWEST_SECONDS}"]
-    command += ["-rss_limit_mb=2048", "-print_final_stats=1", str(folder)]
+    command += ["-rss_limit_mb=2048", "-print_final_stats=1", str(CORPUS / name)]
     began = time.monotonic()
     process = subprocess.run(command, capture_output=True, text=True, errors="replace")
     found = re.search(r"number_of_executed_units: (\d+)", process.stderr)
-    if process.returncode:
+    done, crashed = int(found[1]) if found else 0, process.returncode != 0
+    if crashed:
         lines = [line for line in process.stderr.splitlines() if not line.startswith("INFO:")]
         sys.stderr.write("\n".join(lines)[-4000:] + "\n")
-    return int(found[1]) if found else 0, time.monotonic() - began, process.returncode
+    state = "a crash is in tests/fuzz/crashes" if crashed else "no crash"
+    seconds = time.monotonic() - began
+    print(f"{name:<14}{done:>11,} executions {seconds:>7.0f} s  {state}", flush=True)  # noqa: T201
+    return int(crashed), done
 
 
 def fuzz_here(name: str, options: list[str]) -> None:
