@@ -5,14 +5,15 @@ ARG BASE=python:3.11-slim-bookworm
 FROM ${BASE} AS build
 ARG PIP_INDEX_URL
 WORKDIR /src
-# Dependencies form a separate layer, which changes of our code do not rebuild. The core runs every
-# network; random graphs need networkx. Tests of other packages are deleted to save space.
+# Dependencies form a separate layer, which changes of our code do not rebuild. Random graphs and
+# tables need extras. Tests of other packages are deleted to save space.
 COPY pyproject.toml wheelhous[e]/* wheelhouse/
 RUN python -m venv --without-pip /opt/cpgt \
     && if ls wheelhouse/*.whl >/dev/null 2>&1; \
        then printf '[global]\nno-index = true\nfind-links = /src/wheelhouse\n' > /etc/pip.conf; fi \
     && python -c "import tomllib; project = tomllib.load(open('wheelhouse/pyproject.toml', 'rb'))['project']; \
-       print(*project['dependencies'], *project['optional-dependencies']['graphs'], sep='\n')" > needs.txt \
+       extras = project['optional-dependencies']; \
+       print(*project['dependencies'], *extras['graphs'], *extras['tables'], sep='\n')" > needs.txt \
     && pip --python /opt/cpgt/bin/python install --no-cache-dir -r needs.txt \
     && find /opt/cpgt -type d -name tests -prune -exec rm -rf {} +
 COPY . .

@@ -2,8 +2,9 @@
 # index. With a C compiler, short rounds are faster.
 PYTHON ?= python3
 BIN := .venv/bin
+TORCH ?= torch
 
-.PHONY: demo test check docs fuzz bench bench-links clean
+.PHONY: demo test test-torch check docs fuzz bench bench-links clean
 
 # running: the package with all its extras; ready: also the tools for tests and checks
 .venv/running: pyproject.toml setup.py agent/_round.c
@@ -19,11 +20,22 @@ BIN := .venv/bin
 
 demo: .venv/running
 	$(BIN)/cpgt run paper --observe --seed 1
+	$(BIN)/cpgt run hospitals --test cpgt/networks/hospitals/held-out.csv --baselines
 
 # tests of parts run in parallel; networks of real processes need all cores
 test: .venv/ready
 	$(BIN)/pytest -n auto --ignore tests/system
 	$(BIN)/pytest tests/system
+
+# PyTorch is a large download, so its tests have an environment of their own; TORCH may name a version
+test-torch: .venv-torch/ready
+	OMP_NUM_THREADS=1 .venv-torch/bin/pytest tests/adapters/with_torch.py
+
+.venv-torch/ready: pyproject.toml setup.py
+	$(PYTHON) -m venv .venv-torch
+	.venv-torch/bin/pip install --quiet --disable-pip-version-check $(TORCH)
+	.venv-torch/bin/pip install --quiet --disable-pip-version-check -e '.[torch]' pytest pytest-timeout hypothesis
+	touch $@
 
 check: .venv/ready
 	$(BIN)/ruff check .
@@ -53,4 +65,4 @@ bench-links: .venv/ready
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m bench.links
 
 clean:
-	rm -rf .venv .fuzz build agent/*.so *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf .venv .venv-torch .fuzz build agent/*.so *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -7,13 +7,14 @@ held against something:
 | message | number                | held against                                               |
 |---------|-----------------------|------------------------------------------------------------|
 | Plan    | agent                 | the number that the owner gave (agent/session.py)          |
-|         | parameters            | the owner's copy, every key                                |
+|         | parameters            | the owner's copy, every key; table: the owner's schema     |
 |         | weights               | the owner's copy; the same neighbours, and no other        |
 |         | rounds                | the owner's copy; fewer are accepted, they spend less      |
 |         | window, patience      | the owner's copy                                           |
 |         | endpoints             | nothing; one for each neighbour, whose key says who it is  |
 | Grant   | until                 | the plan's rounds, and the grant before (agent/session.py) |
 | Waiting | missing               | nothing; shown to the owner, as the text of Notice, Stop   |
+| Stop    | disagreement          | nothing; written to model.json as the coordinator's number |
 """
 
 from __future__ import annotations
@@ -21,10 +22,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cpgt.agent.errors import InputError
 from cpgt.wire.messages import Plan
+
+if TYPE_CHECKING:
+    from cpgt.tables.schema import Schema
 
 
 class _Absent:
@@ -68,6 +72,24 @@ class Agreement:
             if theirs is None or ours is None or not math.isclose(theirs, ours, rel_tol=1e-9):
                 name = f"the weight of agent {peer}"
                 yield name, ABSENT if theirs is None else theirs, ABSENT if ours is None else ours
+
+
+def require_same_table(schema: Schema | None, plan: Plan) -> None:
+    """Raise InputError if the others encode their tables by another schema, or this agent by none.
+
+    Schemas are public: the digest may be in the message that all parties receive."""
+    theirs, ours = plan.parameters.get("table"), schema.digest if schema else None
+    if theirs == ours:
+        return
+    if ours is None:
+        advice = "give yours with --schema FILE, or your copy of the network file with --network"
+        raise InputError(f"the network has agreed on the schema of a table, {theirs}; {advice}")
+    if theirs is None:
+        raise InputError(f"the plan has no table, and this agent was given the schema {ours}")
+    raise InputError(
+        f"the network has agreed on another schema of the table: {theirs} in the plan, {ours} in "
+        "this agent's schema; compare the files"
+    )
 
 
 def _compare(path: str, theirs: Any, ours: Any) -> Iterator[tuple[str, Any, Any]]:

@@ -39,7 +39,7 @@ class CompiledCore:
         return (
             COMPILED
             and type(algorithm) is CPGT
-            and isinstance(algorithm.compressor, Quantizer)
+            and type(algorithm.compressor) is Quantizer
             and not algorithm.compressor.bucket
             and all(algorithm.noise.scales)
             and algorithm.channels * dimension <= FEW_LEVELS

@@ -29,9 +29,9 @@ class DataError(InputError):
 
 
 class CodeError(DataError):
-    """The owner's objective cannot be used. Its error messages may quote data, too."""
+    """Code of the owner's own cannot be used. Its error messages may quote data, too."""
 
-    what = "objective"
+    what = "code"
 
 
 class FolderError(DataError):

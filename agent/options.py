@@ -15,7 +15,7 @@ def check_bounds(section: str, factory: Callable[..., Any], options: Mapping[str
     """Raise InputError for an option outside its bounds."""
     for name, bounds in _bounds_of(factory).items():
         if name in options and not _contain(bounds, options[name]):
-            raise InputError(f"{section}.{name} must be {bounds}, not {options[name]}")
+            raise InputError(f"{section}.{name} must be {bounds}, not {options[name]!r}")
 
 
 def _contain(bounds: Bounds, value: Any) -> bool:

@@ -1,8 +1,11 @@
-"""One agent's part in the rounds: the mathematics on one side, the data plane on the other.
+"""One agent's part in the rounds: the mathematics on one side, frames on the other.
 
-One round is `send`, then `collect`. A process alternates them; a run inside one process calls
-`send` of all agents, then `collect` of all. Neighbours are at most one round ahead, so one early
-message of each is kept.
+A `Player` has no transport: it returns frames to publish and takes those that arrived. One round is
+`send`, then `accept` until nothing is missing, then `step`. Neighbours are at most one round ahead,
+so one early message of each is kept.
+
+A `Participant` is a player with a transport, for runs inside one process: `send` of all agents,
+then `collect` of all.
 """
 
 from __future__ import annotations
@@ -51,7 +54,7 @@ class Meter:
         return Meter(first=self.first + len(self.payload), received=dict.fromkeys(self.received, 0))
 
 
-class Participant:
+class Player:
     def __init__(
         self,
         agent: int,
@@ -60,7 +63,6 @@ class Participant:
         objective: Objective,
         x: Floats,
         randomness: Randomness,
-        transport: Transport,
         recorder: Recorder | None = None,
     ) -> None:
         self.agent = agent
@@ -69,7 +71,7 @@ class Participant:
         self.meter = Meter(received=dict.fromkeys(self._neighbours, 0))
         mixing = algorithm.mixing(weights[agent], [weights[peer] for peer in self._neighbours])
         self.core: Core = make_core(algorithm, objective, x, mixing, randomness)
-        self._algorithm, self._transport, self._recorder = algorithm, transport, recorder
+        self._algorithm, self._recorder = algorithm, recorder
         self._received: dict[int, bytes] = {}  # payloads of this round, by sender
         self._early: dict[int, bytes] = {}  # payloads of the next round
         self._sent: deque[tuple[bytes, bytes]] = deque(maxlen=RETAINED)  # payload, frame
@@ -104,8 +106,8 @@ class Participant:
         if not math.isfinite(np.vdot(values, values) + self.change):
             raise self._diverged()
 
-    def send(self) -> None:
-        """Compute and publish this round's message."""
+    def send(self) -> bytes:
+        """Compute this round's message: the frame to publish."""
         try:
             payload = self.core.payload(self.round)
         except WireError:
@@ -114,24 +116,19 @@ class Participant:
         self.meter.payload.append(len(payload))
         self.meter.message.append(len(frame))
         self._sent.append((payload, frame))
-        # Last, because it wakes ZeroMQ's thread, which may preempt this one.
-        self._transport.publish(frame)
+        return frame
 
-    def collect(self, idle: Callable[[], None]) -> None:
-        """Wait for every neighbour's message of this round, then step.
+    @property
+    def alone(self) -> bool:
+        return not self._neighbours
 
-        `idle` is called whenever no frame has arrived for a while.
-        """
-        received, receive, degree = self._received, self._transport.receive, len(self._neighbours)
-        while len(received) < degree:
-            frame = receive()
-            if frame is None:
-                idle()
-            else:
-                self._accept(frame)
-        self._step()
+    @property
+    def complete(self) -> bool:
+        """Every neighbour's message of this round is here."""
+        return len(self._received) == len(self._neighbours)
 
-    def _accept(self, frame: bytes) -> None:
+    def accept(self, frame: bytes) -> None:
+        """Keep a neighbour's frame of this round or the next."""
         try:
             sender, round_, payload = parse_frame(frame)
         except ProtocolError as error:
@@ -148,13 +145,14 @@ class Participant:
             payloads[sender] = payload
             self.meter.received[sender] += len(frame)
 
-    def send_again(self) -> None:
-        """Publish the rounds that a neighbour may have missed while it had to reconnect."""
-        for _, frame in self._sent:
-            self._transport.publish(frame)
-            self.meter.resent.append(len(frame))
+    def send_again(self) -> list[bytes]:
+        """The frames that a neighbour may have missed while it had to reconnect."""
+        frames = [frame for _, frame in self._sent]
+        self.meter.resent += map(len, frames)
+        return frames
 
-    def _step(self) -> None:
+    def step(self) -> None:
+        """The round is complete: compute the next state."""
         payloads = [self._sent[-1][0], *map(self._received.__getitem__, self._neighbours)]
         core, recorder = self.core, self._recorder
         if recorder:
@@ -185,3 +183,42 @@ class Participant:
             f"diverged: the state is no longer finite in round {self.round}; lower algorithm.alpha "
             f"(now {alpha:g}){mixing}"
         )
+
+
+class Participant(Player):
+    def __init__(
+        self,
+        agent: int,
+        weights: Mapping[int, float],
+        algorithm: AnyAlgorithm,
+        objective: Objective,
+        x: Floats,
+        randomness: Randomness,
+        transport: Transport,
+        recorder: Recorder | None = None,
+    ) -> None:
+        super().__init__(agent, weights, algorithm, objective, x, randomness, recorder)
+        self._transport = transport
+
+    def send(self) -> bytes:
+        frame = super().send()
+        self._transport.publish(frame)
+        return frame
+
+    def send_again(self) -> list[bytes]:
+        frames = super().send_again()
+        for frame in frames:
+            self._transport.publish(frame)
+        return frames
+
+    def collect(self, idle: Callable[[], None]) -> None:
+        """Take frames until the round is complete, then step.
+
+        `idle` is called whenever there is none."""
+        while not self.complete:
+            frame = self._transport.receive()
+            if frame is None:
+                idle()
+            else:
+                self.accept(frame)
+        self.step()

@@ -1,4 +1,4 @@
-"""The agent as a process: sockets, clock and files around the session."""
+"""The agent as a process: sockets, clock and files around the machine."""
 
 from __future__ import annotations
 
@@ -6,60 +6,55 @@ import time
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from cpgt.agent.algorithms import start_point
-from cpgt.agent.algorithms.registry import build_algorithm
 from cpgt.agent.connect import open_connections
 from cpgt.agent.errors import PeerError
 from cpgt.agent.lifecycle import Phase
-from cpgt.agent.objectives import Objective
-from cpgt.agent.objectives.loading import load_data, require_finite_data
-from cpgt.agent.objectives.registry import build_objective, build_record_objective
-from cpgt.agent.participant import Participant
-from cpgt.agent.privacy.budget import Claims
-from cpgt.agent.privacy.ledger import Reservation, reserve
-from cpgt.agent.privacy.mechanisms import ledger_entry, make_private, protects_records
-from cpgt.agent.privacy.oracle import AnswerLog
-from cpgt.agent.privacy.privacy_log import PrivacyLog
-from cpgt.agent.privacy.secret import ANSWERS, forget_secret
-from cpgt.agent.session import Instruction, Log, Prepare, RecordSpent, Send, Session, failure
+from cpgt.agent.machine import Machine
+from cpgt.agent.preparation import Files, Preparation
+from cpgt.agent.privacy.secret import forget_secret
+from cpgt.agent.private_data import read_data
+from cpgt.agent.session import (
+    Attend,
+    Instruction,
+    Log,
+    Prepare,
+    Publish,
+    RecordSpent,
+    Send,
+    failure,
+)
 from cpgt.agent.settings import AgentSettings
-from cpgt.agent.trace import Trace
 from cpgt.agent.tuning import tune_process
 from cpgt.process.timing import CONNECT_POLL_MS, POLL_MS
 from cpgt.wire.control import ControlClient
 from cpgt.wire.errors import WireError
-from cpgt.wire.messages import Control, Hello, Plan
+from cpgt.wire.messages import Control, Plan
 from cpgt.wire.sockets import Context
 from cpgt.wire.transports import ZmqTransport
-
-NO_LEDGER = (
-    "no ledger: what this run spends will not be remembered; "
-    "`cpgt ledger init DATA.ledger` makes one"
-)
 
 
 def run_agent(
     settings: AgentSettings, notify: Callable[[str], None], check_interrupts: Callable[[], None]
 ) -> None:
     """Take part in one run, from Hello to the coordinator's Stop. Raises AgentError on failure."""
-    data = load_data(settings.data, finite=False)
+    data = read_data(settings.data, settings.schema, notify)
     # ZeroMQ's threads inherit the scheduling policy, so set it before they start.
     tune_process(shared_machine=settings.connect.on_this_machine)
     with Context() as context:
         transport, control, advertised = open_connections(context, settings.connect, notify)
-        session = Session(settings, time.monotonic())
-        shell = _Shell(session, settings, data, transport, control, notify, check_interrupts)
+        machine = Machine(settings, time.monotonic())
+        preparation = Preparation(settings, data, notify, Files())
+        shell = _Shell(machine, preparation, transport, control, notify, check_interrupts)
         try:
-            control.send(Hello(settings.agent, advertised))
+            control.send(machine.hello(advertised))
             # A state that overflows is found and reported by the session, without warnings.
             with np.errstate(all="ignore"):
                 shell.run()
         except (Exception, KeyboardInterrupt) as error:
-            control.send(failure(error, session.round))
+            control.send(failure(error, machine.session.round))
             raise
         finally:
             with ExitStack() as ending:  # each is done, also if another one fails
@@ -70,88 +65,76 @@ def run_agent(
                 ending.callback(shell.close)
 
 
-class _Stopped(Exception):  # noqa: N818  # not an error
-    """The coordinator sent Stop in the middle of a round."""
-
-
 @dataclass
 class _Shell:
-    session: Session
-    settings: AgentSettings
-    data: dict[str, np.ndarray[tuple[int, ...], np.dtype[np.generic]]]
+    machine: Machine
+    preparation: Preparation
     transport: ZmqTransport
     control: ControlClient
     notify: Callable[[str], None]
     check_interrupts: Callable[[], None]
-    trace: Trace | None = None
-    privacy_log: PrivacyLog | None = None
-    answers: AnswerLog | None = None
-    reservation: Reservation | None = None
+    attend: bool = False  # before the next frame is read
 
     def run(self) -> None:
-        while self.session.phase is not Phase.GONE:
-            if self.session.phase is Phase.PLAYING:
-                self._play()
+        machine, receive, clock = self.machine, self.transport.receive, time.monotonic
+        while machine.session.phase is not Phase.GONE:
+            if self.attend or not machine.playing:
+                self._attend()
+                continue
+            frame = receive()
+            if frame is None:
+                self._attend()
+                self._execute(machine.no_frame(clock()))
             else:
-                connecting = self.session.phase is Phase.CONNECTING
-                self._attend(CONNECT_POLL_MS if connecting else POLL_MS)
-        if self.session.stop_reason:
-            raise PeerError(f"stopped by the coordinator: {self.session.stop_reason}")
+                self._execute(machine.frame(frame, clock()))
+        if machine.session.stop_reason:
+            raise PeerError(f"stopped by the coordinator: {machine.session.stop_reason}")
+        self._leave_model()
+
+    def _leave_model(self) -> None:
+        from cpgt.agent.model_output import leave_model  # not before: the agent would start later
+
+        for line in leave_model(self.preparation.settings, self.machine.session):
+            self.notify(line)
 
     def close(self) -> None:
+        files = self.preparation.files
         self._notify_refusals()
-        if self.trace:
-            self.trace.close()
-        self._execute(self.session.leaving())
-        if self.privacy_log:
-            self.privacy_log.close()
-        if self.answers:
-            self.answers.close()
-        if self.reservation:
-            self.reservation.settle()
+        if files.trace:
+            files.trace.close()
+        self._execute(self.machine.session.leaving())
+        if files.privacy_log:
+            files.privacy_log.close()
+        if files.answers:
+            files.answers.close()
+        if files.reservation:
+            files.reservation.settle()
 
-    def _play(self) -> None:
-        """Play rounds until there is something to report, or nothing left to play."""
-        session, participant = self.session, self.session.participant
-        assert participant
-        until = session.play_until()
-        while participant.round < until:
-            now = time.monotonic()
-            if session.pulse_due(now):  # long rounds: a window may take minutes
-                self._attend(0)
-                if session.phase is not Phase.PLAYING:
-                    return
-            self._execute(session.begin_round(now))
-            participant.send()
-            try:
-                participant.collect(self._no_frame)
-            except _Stopped:
-                return
-        self._execute(session.rounds_played(time.monotonic()))
-        self._attend(0)
-
-    def _no_frame(self) -> None:
-        self._attend(0)
-        if self.session.phase is Phase.GONE:
-            raise _Stopped
-        self._execute(self.session.no_frame(time.monotonic()))
-
-    def _attend(self, timeout_ms: int) -> None:
+    def _attend(self) -> None:
         """Everything but the rounds: the coordinator's messages, subscriptions, deadlines."""
         self.check_interrupts()
-        message = self._receive(timeout_ms)
+        self.attend = False
+        machine = self.machine
+        message = self._receive(self._timeout())
         while message is not None:
-            self._execute(self.session.received(message, time.monotonic()))
-            if self.session.phase is Phase.GONE:
+            self._execute(machine.received(message, time.monotonic()))
+            if machine.session.phase is Phase.GONE:
                 return
             message = self._receive(0)
         try:
             subscribers = self.transport.new_subscribers()
         except WireError as error:
             raise PeerError(str(error)) from None
-        self._execute(self.session.subscribed(subscribers))
+        self._execute(machine.subscribed(subscribers))
         self._notify_refusals()
-        self._execute(self.session.tick(time.monotonic()))
+        self._execute(machine.tick(time.monotonic()))
+
+    def _timeout(self) -> int:
+        """How long to wait for the coordinator: while rounds are played, not at all."""
+        if self.machine.playing:
+            return 0
+        connecting = self.machine.session.phase is Phase.CONNECTING
+        return CONNECT_POLL_MS if connecting else POLL_MS
 
     def _receive(self, timeout_ms: int) -> Control | None:
         try:
@@ -166,59 +149,24 @@ class _Shell:
     def _execute(self, instructions: Iterable[Instruction]) -> None:
         for instruction in instructions:
             match instruction:
+                case Publish(frame):
+                    self.transport.publish(frame)
+                case Attend():
+                    self.attend = True
                 case Send(message):
                     self.control.send(message)
                 case Log(text):
                     self.notify(text)
                 case RecordSpent(first, epsilons):
-                    if self.privacy_log:
-                        self.privacy_log.write(first, epsilons)
+                    if log := self.preparation.files.privacy_log:
+                        log.write(first, epsilons)
                 case Prepare(plan):
                     self._prepare(plan)
 
     def _prepare(self, plan: Plan) -> None:
-        settings, parameters = self.settings, plan.parameters
-        options = dict(parameters.get("objective", {}))
-        kind = options.pop("kind", "")
-        claims = settings.claims.overriding(Claims.of(parameters.get("privacy", {})))
-        objective = self._build_objective(claims, kind, options)
-        algorithm = build_algorithm(parameters, claims.magnitude)
-        algorithm.check(objective.dimension)
-        if claims.mechanism in (None, "state") and 0.0 in algorithm.noise.scales:
-            self.notify("NOT PRIVATE: some messages carry no noise (noise.s_x or noise.s_y is 0)")
-        if settings.ledger:
-            agreed = settings.agreement is not None
-            entry = ledger_entry(claims, algorithm, plan, kind, agreed=agreed)
-            self.reservation = reserve(settings.ledger, entry)
-            self.reservation.begin()
-        elif claims.mechanism and settings.data and not settings.seeded:
-            self.notify(NO_LEDGER)
-        if settings.folder and claims.mechanism in ("gradient", "objective"):
-            self.answers = AnswerLog(settings.folder / ANSWERS)
-        private = make_private(
-            claims, algorithm, objective, plan.rounds, settings.randomness, self.answers
-        )
-        x = start_point(parameters.get("start", ""), settings.randomness, (objective.dimension,))
-        if settings.observe:
-            self.trace = Trace(settings.observe, algorithm.channels, objective.dimension)
-        participant = Participant(
-            settings.agent, plan.weights, algorithm, private.objective, x, settings.randomness,
-            self.transport, self.trace,
-        )  # fmt: skip
-        if private.account and settings.folder:
-            self.privacy_log = PrivacyLog(settings.folder, private.account)
-        self.session.prepared(participant, private.account, self.transport.kernel_counts)
+        player, account = self.preparation.prepare(plan)
+        self.machine.prepared(player, account, self.transport.kernel_counts)
         try:
-            self.transport.connect(settings.agent, plan.endpoints)
+            self.transport.connect(plan.agent, plan.endpoints)
         except WireError as error:
             raise PeerError(str(error)) from None
-
-    def _build_objective(self, claims: Claims, kind: str, options: dict[str, Any]) -> Objective:
-        if protects_records(claims):
-            objective, ignored = build_record_objective(kind, options, self.data)
-            if ignored:
-                self.notify(f"{ignored} records cannot be used and count as zero; nobody is told")
-            return objective
-        if self.settings.data:
-            require_finite_data(self.settings.data, self.data)
-        return build_objective(kind, options, self.data)

@@ -1,9 +1,8 @@
 """The rules of an agent in one run, without sockets, clocks and files.
 
 The caller reports each event with its time and executes the returned instructions in order. When
-the rules end the run, they raise an AgentError instead. Frames between neighbours do not pass
-through here: the caller plays rounds with `participant`, between `begin_round` and
-`rounds_played`.
+the rules end the run, they raise an AgentError instead. Frames of neighbours do not pass through
+here: agent/machine.py plays the rounds, between `begin_round` and `rounds_played`.
 """
 
 from __future__ import annotations
@@ -12,13 +11,14 @@ import math
 from collections.abc import Callable, Collection
 from typing import NamedTuple, TypeAlias
 
+from cpgt.agent.agreement import require_same_table
 from cpgt.agent.errors import AgentError, InputError, PeerError
 from cpgt.agent.lifecycle import Action, Phase, Trigger, step, trigger_of
-from cpgt.agent.objectives.registry import is_code
-from cpgt.agent.participant import Participant
+from cpgt.agent.participant import Player
 from cpgt.agent.privacy.account import Epsilon
 from cpgt.agent.privacy.mechanisms import PrivacyAccount
 from cpgt.agent.settings import AgentSettings
+from cpgt.extensions import passed_through_extension
 from cpgt.process import timing
 from cpgt.process.exit_codes import FAILED, INTERRUPTED
 from cpgt.process.text import printable
@@ -44,6 +44,12 @@ class Send(NamedTuple):
     message: Control
 
 
+class Publish(NamedTuple):
+    """Send a frame to all neighbours."""
+
+    frame: bytes
+
+
 class Log(NamedTuple):
     """Show a line to the owner."""
 
@@ -57,7 +63,11 @@ class RecordSpent(NamedTuple):
     epsilons: list[Epsilon]
 
 
-Instruction: TypeAlias = Prepare | Send | Log | RecordSpent
+class Attend(NamedTuple):
+    """Look for messages of the coordinator and new subscribers, before any further frame."""
+
+
+Instruction: TypeAlias = Publish | Prepare | Send | Log | RecordSpent | Attend
 
 
 class Session:
@@ -65,9 +75,10 @@ class Session:
         self.phase = Phase.JOINING
         self.plan: Plan | None = None
         self.grant = Grant(1, False)
-        self.participant: Participant | None = None
+        self.participant: Player | None = None
         self.spending: PrivacyAccount | None = None
         self.stop_reason = ""
+        self.disagreement: float | None = None  # of all agents, as the coordinator reports it
         self._settings = settings
         self._last_sent = self._last_received = self._planned = self._round_began = now
         self._answered = False  # the coordinator has sent at least one message
@@ -87,7 +98,7 @@ class Session:
         return sorted(set(self.plan.endpoints if self.plan else ()) - self._subscribers)
 
     def prepared(
-        self, participant: Participant, spending: PrivacyAccount | None, kernel_counts: KernelCounts
+        self, participant: Player, spending: PrivacyAccount | None, kernel_counts: KernelCounts
     ) -> None:
         self.participant, self.spending = participant, spending
         self._kernel_counts = kernel_counts
@@ -112,8 +123,8 @@ class Session:
             case Grant():
                 self._check_grant(message)
                 self.grant = message
-            case messages.Stop(reason):
-                self.stop_reason = printable(reason)
+            case messages.Stop(reason, disagreement):
+                self.stop_reason, self.disagreement = printable(reason), disagreement
             case messages.Tally():
                 self._all_delivered = True
         return self._advance(trigger_of(message), now)
@@ -124,9 +135,8 @@ class Session:
         self._subscribers.update(agents)
         if not again or not self.participant or self._all_delivered:
             return []
-        self.participant.send_again()
         text = f"{name_agents(sorted(again))} reconnected; sending the last rounds again"
-        return self._log_change(text)
+        return [*map(Publish, self.participant.send_again()), *self._log_change(text)]
 
     def tick(self, now: float) -> list[Instruction]:
         """Time has passed: send what is due, check deadlines. Call it several times a second."""
@@ -269,12 +279,7 @@ class Session:
             )
         if self._settings.agreement:
             self._settings.agreement.check(self.plan)
-        kind = self.plan.parameters.get("objective", {}).get("kind", "")
-        if is_code(kind) and kind != self._settings.trusted_code:
-            raise InputError(
-                f"the network asks to run the code {kind!r}; "
-                f"if you trust it, start with --objective {kind}"
-            )
+        require_same_table(self._settings.schema, self.plan)
         return Prepare(self.plan)
 
     def _report(self, now: float) -> list[Instruction]:
@@ -312,9 +317,9 @@ class Session:
 
 def failure(error: BaseException, round_: int) -> Failed:
     """What the other agents learn when this one fails: nothing that depends on private data."""
-    if isinstance(error, AgentError):
+    if isinstance(error, AgentError) and not passed_through_extension(error):
         return Failed(error.public_message, error.exit_code, round_)
     if isinstance(error, KeyboardInterrupt):
         return Failed("interrupted", INTERRUPTED, round_)
-    # A bug of ours or of the owner's objective. Even the error's type may depend on data.
+    # A bug of ours or of the owner's code. Even the error's type may depend on data.
     return Failed("an unexpected error; its own log says more", FAILED, round_)

@@ -15,7 +15,7 @@ import psutil
 from bench.codec import measure_encoding, measure_folding
 from bench.curve import measure_curve
 from bench.gaussian import measure_gaussian
-from bench.lockstep import lockstep_speed
+from bench.lockstep import measure_lockstep
 from bench.refresh import main as measure_refresh
 from bench.star import measure_star
 from cpgt.agent.compiled import COMPILED
@@ -31,7 +31,7 @@ def run(*overrides: str, watch: bool = False) -> tuple[float, Usage | None]:
         flags = [word for override in overrides for word in ("--set", override)]
         command = [sys.executable, "-m", "cpgt", "run", "paper", "--no-compare", "--quiet"]
         command += ["--out", str(out)]
-        with subprocess.Popen([*command, *flags]) as process:
+        with subprocess.Popen([*command, *flags], stdout=subprocess.DEVNULL) as process:
             usage = measure_usage(process.pid, out) if watch else None
         if process.returncode:
             raise SystemExit(f"the run failed: {' '.join(command + flags)}")
@@ -43,40 +43,49 @@ def run(*overrides: str, watch: bool = False) -> tuple[float, Usage | None]:
 class Usage(NamedTuple):
     agent_memory: int  # resident bytes of the largest agent
     coordinator_share: float  # of the CPU time of all processes
+    cpu: float  # seconds a round, all agents together
 
 
 def measure_usage(parent: int, out: Path) -> Usage:
     """Between two readings while rounds run. (Reading takes CPU time, so this run is not timed.)"""
-    traffic_log = out / "bytes.csv"
-    while not traffic_log.exists() or traffic_log.stat().st_size < 1000:
+    while not _rounds_played(out):
         time.sleep(0.05)
     processes = {p: p.cmdline()[4] for p in psutil.Process(parent).children(recursive=True)}
     readings = []
-    for pause in (2.0, 0.0):
-        used = {"coordinator": 0.0, "agent": 0.0}
+    for pause in (4.0, 0.0):
+        used = {"rounds": float(_rounds_played(out)), "coordinator": 0.0, "agent": 0.0}
         for process, role in processes.items():
             used[role] += sum(process.cpu_times()[:2])
         readings.append(used)
         memory = max(p.memory_info().rss for p, role in processes.items() if role == "agent")
         time.sleep(pause)
     grown = {role: readings[1][role] - readings[0][role] for role in readings[0]}
-    return Usage(memory, grown["coordinator"] / sum(grown.values()))
+    both = grown["coordinator"] + grown["agent"]
+    return Usage(memory, grown["coordinator"] / both, grown["agent"] / grown["rounds"])
+
+
+def _rounds_played(out: Path) -> int:
+    path = out / "windows.csv"
+    rows = path.read_text().splitlines()[1:] if path.exists() else []
+    return int(rows[-1].split(",")[0]) if rows else 0
 
 
 def measure_speed() -> None:
     print(
         "Six agents, the paper's graph, d = 10: "
-        "bare XPUB/SUB + msgpack, and CPGT (2-bit quantizer, noise)"
+        "bare XPUB/SUB + msgpack, and CPGT (2-bit quantizer, noise), under the same scheduler"
     )
     print("  compiled core" if COMPILED else "  NO compiled core: installed without a C compiler")
-    ratios = []
+    ratios: list[float] = []
+    cpu: list[float] = []
     for i in range(REPEATS):
         before, ours, after = (
-            lockstep_speed(5000),
+            measure_lockstep(5000),
             run("rounds=6000")[0],
-            lockstep_speed(5000),
+            measure_lockstep(5000),
         )
-        bare = (before + after) / 2
+        bare = (before.speed + after.speed) / 2
+        cpu += [before.cpu, after.cpu]
         ratios.append(ours / bare)
         speeds = f"bare {bare:6.0f} rounds/s   cpgt {ours:6.0f} rounds/s"
         print(f"  {i + 1}: {speeds}   ratio {ratios[-1]:.3f}")
@@ -84,6 +93,11 @@ def measure_speed() -> None:
     print(f"  ratio, median of {REPEATS}: {middle:.3f} (lowest {low:.3f}, highest {high:.3f})")
     _, usage = run("rounds=20000", watch=True)  # enough rounds for both readings
     assert usage
+    bare_cpu = statistics.median(cpu)
+    print(
+        f"  CPU time of a round, all six agents: bare {1e3 * bare_cpu:.2f} ms, "
+        f"cpgt {1e3 * usage.cpu:.2f} ms ({usage.cpu / bare_cpu:.2f} times)"
+    )
     print(f"  largest agent: {usage.agent_memory / 1e6:.0f} MB resident")
     print(f"  coordinator: {usage.coordinator_share:.1%} of the CPU time of all processes")
 

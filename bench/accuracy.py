@@ -41,7 +41,8 @@ from cpgt.agent.privacy.budget import Claims, make_terms
 from cpgt.configuration.network import Network
 from cpgt.runs.in_process import run
 from cpgt.runs.observed import run_processes
-from cpgt.theory.planning.settings import PublicFacts, apply_settings, choose_settings, facts_of
+from cpgt.theory.planning.facts import PublicFacts, facts_of
+from cpgt.theory.planning.settings import apply_settings, choose_settings
 from cpgt.wire.arrays import Floats
 
 # diffprivlib imports names that later versions of scikit-learn do not have

@@ -32,13 +32,8 @@ from bench.hospitals import NAMED, SETS
 from cpgt.agent.objectives.registry import build_objective
 from cpgt.agent.privacy.oracle import GradientTerms
 from cpgt.results.optimum import solve
-from cpgt.theory.planning.settings import (
-    REACH,
-    PublicFacts,
-    Settings,
-    apply_settings,
-    choose_settings,
-)
+from cpgt.theory.planning.facts import PublicFacts
+from cpgt.theory.planning.settings import REACH, Settings, apply_settings, choose_settings
 from cpgt.theory.planning.synthetic_rehearsal import (
     NoisyGradients,
     last_x,
@@ -165,7 +160,7 @@ def measure(choose: Choice, split: Split, seed: int, epsilon: float) -> tuple[fl
     network = apply_settings(base_network(split.records), facts, settings)
     options = network.objective.options
     objectives = [build_objective("logistic", options, part) for part in split.parts]
-    terms = GradientTerms(epsilon, facts.delta, "record", settings.clip, settings.gradients)
+    terms = GradientTerms(*facts.budget, "record", settings.clip, settings.gradients)
     noised = [NoisyGradients(f, terms, (seed, agent)) for agent, f in enumerate(objectives)]
     x = last_x(network, noised, TRIALS)
     optimum = solve(objectives)

@@ -118,7 +118,7 @@ def split(table: Table, seed: int) -> tuple[dict[int, Table], Table]:
     order = rng.permutation(len(labels))
     test, train = np.split(order, [round(TEST_SHARE * len(labels))])
     rows = scale_rows(features, features[train])
-    places = assign(_scores(features[train], labels[train], rng), rng)
+    places = assign(score_records(features[train], labels[train], rng), rng)
     parts = {k + 1: train[places == k] for k in range(len(SHARES))}
     return {k: (rows[own], labels[own]) for k, own in parts.items()}, (rows[test], labels[test])
 
@@ -133,7 +133,7 @@ def scale_rows(features: Any, reference: Any) -> Any:
     return rows / np.maximum(1.0, np.linalg.norm(rows, axis=1, keepdims=True))
 
 
-def _scores(features: Any, labels: Any, rng: np.random.Generator) -> Any:
+def score_records(features: Any, labels: Any, rng: np.random.Generator) -> Any:
     """Half the label, half the rank in the first feature, blurred."""
     rank = np.argsort(np.argsort(np.nan_to_num(features[:, 0]))) / len(labels)
     return 0.5 * labels + 0.5 * rank + BLUR * rng.standard_normal(len(labels))

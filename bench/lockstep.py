@@ -1,7 +1,8 @@
 """The reference for speed: six processes on the paper's graph exchange messages in lock-step.
 
-They use bare XPUB/SUB and msgpack, without mathematics. `python -m bench.lockstep AGENT ROUNDS` is
-one of the processes; it reads the ports of its neighbours from standard input.
+They use bare XPUB/SUB and msgpack, without mathematics, with the scheduler and memory settings of
+our agents: what is compared is the work of a round. `python -m bench.lockstep AGENT ROUNDS` is one
+of the processes; it reads the ports of its neighbours from standard input.
 """
 
 from __future__ import annotations
@@ -10,16 +11,24 @@ import json
 import subprocess
 import sys
 import time
+from typing import NamedTuple
 
 import msgpack
 import zmq
 
+from cpgt.agent.tuning import tune_process
 from cpgt.topologies import build_graph
 
 PAYLOAD = bytes(16)  # as long as a payload of CPGT with the 2-bit quantizer at d = 10
 
 
+class Lockstep(NamedTuple):
+    speed: float  # rounds per second
+    cpu: float  # seconds a round, all processes together
+
+
 def main(agent: int, rounds: int) -> None:
+    tune_process(shared_machine=True)
     context = zmq.Context[zmq.Socket[bytes]]()
     out, into = context.socket(zmq.XPUB), context.socket(zmq.SUB)
     out.set(zmq.XPUB_VERBOSE, 1)
@@ -32,7 +41,9 @@ def main(agent: int, rounds: int) -> None:
         out.recv()
     print("ready", flush=True)
     sys.stdin.readline()
-    print(_rounds(agent, rounds, len(ports), out, into), flush=True)
+    used = time.process_time()
+    seconds = _rounds(agent, rounds, len(ports), out, into)
+    print(seconds, time.process_time() - used, flush=True)
     sys.stdin.readline()
     context.destroy(linger=0)
 
@@ -54,8 +65,7 @@ def _rounds(
     return time.perf_counter() - begin
 
 
-def lockstep_speed(rounds: int) -> float:
-    """Rounds per second."""
+def measure_lockstep(rounds: int) -> Lockstep:
     graph = build_graph("paper")
     agents = range(1, graph.agents + 1)
     processes = {
@@ -86,11 +96,11 @@ def lockstep_speed(rounds: int) -> float:
         read(agent)
     for agent in agents:
         write(agent, "go")
-    seconds = max(float(read(agent)) for agent in agents)
+    times = [[float(word) for word in read(agent).split()] for agent in agents]
     for agent, process in processes.items():
         write(agent, "leave")
         process.communicate()
-    return rounds / seconds
+    return Lockstep(rounds / max(took for took, _ in times), sum(cpu for _, cpu in times) / rounds)
 
 
 if __name__ == "__main__":

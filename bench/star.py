@@ -29,7 +29,9 @@ def measure_star() -> None:
         file = Path(folder) / "star.toml"
         file.write_text(NETWORK)
         command = [sys.executable, "-m", "cpgt", "run", str(file), "--no-compare", "--quiet"]
-        with subprocess.Popen([*command, "--out", str(Path(folder) / "run")]) as process:
+        with subprocess.Popen(
+            [*command, "--out", str(Path(folder) / "run")], stdout=subprocess.DEVNULL
+        ) as process:
             peaks = _watch(process)
     hub, leaves = peaks.pop("1"), peaks.values()
     print(f"  hub, 23 neighbours: {hub / 1e6:,.0f} MB")

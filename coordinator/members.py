@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
 
 from cpgt.process.timing import NOTICE_SECONDS
+from cpgt.wire.arrays import Floats
 from cpgt.wire.messages import Finished
 
 
@@ -24,6 +29,13 @@ class Member:
     tallied: bool = False
     epsilon: float | None = None  # spent so far, if the agent reports it
     budget: float | None = None
+
+
+class PublicResult(NamedTuple):
+    """What the agents' last references say together."""
+
+    mean: Floats
+    disagreement: float  # distance of the references from their mean
 
 
 class Members(dict[int, Member]):
@@ -50,6 +62,18 @@ class Members(dict[int, Member]):
     @property
     def all_finished(self) -> bool:
         return all(member.finished for member in self.values())
+
+    @property
+    def public_result(self) -> PublicResult | None:
+        """None unless every agent has sent its last reference, and their distance is finite."""
+        sent = [m.finished.reference for _, m in sorted(self.items()) if m.finished]
+        if not sent or not all(sent) or len(sent) < len(self):
+            return None
+        references = np.array([np.frombuffer(reference, "<f8") for reference in sent])
+        with np.errstate(over="ignore", invalid="ignore"):
+            mean = references.mean(axis=0)
+            distance = float(np.linalg.norm(references - mean))
+        return PublicResult(mean, distance) if math.isfinite(distance) else None
 
     def agent_of(self, connection: bytes) -> int | None:
         return next((a for a, member in self.items() if member.connection == connection), None)

@@ -99,6 +99,7 @@ def _serve(
             pending.append(events.Tick())
             for line in server.new_refusals():
                 hooks.notify(line)
+        traffic_log.windows.started = session.started
         for event in pending:
             for instruction in session.handle(event, now):
                 _execute(instruction, server, traffic_log, hooks)

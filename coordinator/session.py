@@ -229,7 +229,8 @@ class Session:
         self._out.append(events.Record(agent, report))
         self.members[agent].tallied = True
         if all(member.tallied for member in self.members.values()):
-            self._send_all(messages.Stop(""))
+            result = self.members.public_result
+            self._send_all(messages.Stop("", result.disagreement if result else None))
             self._conclude()
 
     def _failed(self, agent: int, failed: messages.Failed) -> None:

@@ -3,7 +3,7 @@
 Agents report what they sent (all neighbours get the same frame) and what they received. Rows are
 appended to bytes.csv window by window, in the order round, sender, receiver. The kernel is asked
 once a window. What it counted since the previous time stands in the row of the window's last round
-(docs/decisions/0007).
+(docs/decisions/0007). windows.csv, beside it, has one row for each window.
 """
 
 from __future__ import annotations
@@ -18,12 +18,14 @@ from typing import TypeAlias
 
 from cpgt.coordinator.connections import Connection
 from cpgt.coordinator.errors import RunError
+from cpgt.coordinator.window_log import LAYERS, WindowLog
 from cpgt.process.exit_codes import BAD_INPUT
 from cpgt.wire.kernel import Counts
 from cpgt.wire.messages import Report
 from cpgt.wire.sizes import zmtp_size
 
-LAYERS = ("payload", "message", "zmtp")
+__all__ = ["LAYERS", "Edge", "EdgeTotal", "TrafficLog"]
+
 ROUND = "k"  # stands for the number of the round in rows that are used again
 Edge: TypeAlias = tuple[int, int]  # sender, receiver
 Sizes: TypeAlias = tuple[int, int, tuple[int | str, ...]]  # payload, message, tcp on each edge
@@ -60,6 +62,7 @@ class TrafficLog:
         }
         self._pending: dict[int, dict[int, Report]] = {}  # first round -> agent -> report
         self._path = path
+        self.windows = WindowLog(path.with_name("windows.csv"))
 
     def record(self, agent: int, report: Report) -> None:
         for peer, size in report.received.items():
@@ -71,6 +74,7 @@ class TrafficLog:
         window[agent] = report
         if len(window) == len(self._neighbours):
             self._write(self._pending.pop(report.first))
+            self.windows.write(window, self.edges.values())
 
     def _update_connections(self, agent: int, report: Report) -> None:
         for peer in self._neighbours[agent]:
@@ -162,6 +166,7 @@ class TrafficLog:
     def __enter__(self) -> TrafficLog:
         try:
             self._file = self._path.open("x", encoding="ascii")
+            self.windows.open()
         except FileExistsError:
             message = f"{self._path} exists already: choose another --out, nothing is overwritten"
             raise RunError(message, BAD_INPUT) from None
@@ -175,6 +180,7 @@ class TrafficLog:
         for first in sorted(self._pending):
             self._write(self._pending[first])
         self._file.close()
+        self.windows.close()
 
 
 def _reported(agents: list[int], sizes: tuple[Sizes | None, ...]) -> Iterator[tuple[int, Sizes]]:

@@ -32,9 +32,9 @@ class Bounds:
 
     def __str__(self) -> str:
         if min(self.le, self.lt) == math.inf:
-            return "positive" if self.gt == 0 else f"at least {self.ge:g}"
-        lower = f"[{self.ge:g}" if self.ge > self.gt else f"({self.gt:g}"
-        upper = f"{self.le:g}]" if self.le < self.lt else f"{self.lt:g})"
+            return "positive" if self.gt == 0 else f"at least {self.ge:,}"
+        lower = f"[{self.ge:,}" if self.ge > self.gt else f"({self.gt:,}"
+        upper = f"{self.le:,}]" if self.le < self.lt else f"{self.lt:,})"
         return f"in {lower}, {upper}"
 
     def __get_pydantic_core_schema__(self, source: Any, handler: Callable[[Any], Any]) -> Any:

@@ -10,6 +10,7 @@ from typing import Any
 from cpgt.agent.algorithms.registry import ALGORITHMS
 from cpgt.configuration.kinds import Kinds, Section
 from cpgt.configuration.network import FAMILIES, Network
+from cpgt.extensions import GROUPS
 
 INTRODUCTION = """\
 # The network file
@@ -22,8 +23,9 @@ This page is generated from the schema by `make docs`: do not edit it.
 """
 HEAD = "| key | value | default | meaning |\n|---|---|---|---|"
 KINDS_HEAD = "| kind | option | value | default | meaning |\n|---|---|---|---|---|"
-OBJECTIVE_NOTE = """\
-Your own code is named as `module:factory`, with any options (docs/problems.md)."""
+OWN_NOTE = """\
+Your own is named as `module:factory`, or by an entry point of its package, with any options
+(docs/extending.md)."""
 
 
 def page() -> str:
@@ -64,8 +66,8 @@ def _section_parts(name: str, section: type[Section]) -> Iterator[str]:
     yield KINDS_HEAD
     for kind in family.models:
         yield from _kind_rows(name, family, kind)
-    if name == "objective":
-        yield "\n" + OBJECTIVE_NOTE
+    if name in GROUPS:
+        yield "\n" + OWN_NOTE
 
 
 def _kind_rows(section: str, family: Kinds[Any], kind: str) -> Iterator[str]:

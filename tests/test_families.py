@@ -90,7 +90,8 @@ def check_compressor(kind: str, options: dict[str, Any], check: Callable[..., bo
 
 
 def check_objective(kind: str, options: dict[str, Any], cost: Callable[..., float]) -> None:
-    data = reference.QUADRATIC_DATA if kind == "quadratic" else reference.DATA
+    own = {"quadratic": reference.QUADRATIC_DATA, "poisson": reference.COUNT_DATA}
+    data = own.get(kind, reference.DATA)
     objective = build_objective(kind, options, data)
     for x in np.random.default_rng(SEED).standard_normal((5, objective.dimension)):
         steps = 1e-5 * np.eye(objective.dimension)

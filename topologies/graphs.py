@@ -6,10 +6,11 @@ network file is read. The first line of its docstring is its row in docs/network
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Annotated, Any, TypeAlias
 
 from cpgt.bounds import Bounds, Count, Fraction
+from cpgt.extensions import find_factory, make
 from cpgt.topologies.topology import MAX_AGENTS, Graph, TopologyError, require_few
 
 Agents: TypeAlias = Annotated[int, Bounds(ge=1, le=MAX_AGENTS), "Number of agents."]
@@ -135,12 +136,20 @@ GRAPHS: dict[str, Callable[..., Graph]] = {
 }
 
 
+def make_graph(kind: str, options: Mapping[str, Any]) -> Graph:
+    """The graph of a kind whose options, if it is built in, are checked already."""
+    if kind in GRAPHS:
+        return GRAPHS[kind](**options)
+    made: Graph = make("graph", kind, find_factory("graph", kind, GRAPHS), Graph, **options)
+    return made
+
+
 def build_graph(kind: str, **options: Any) -> Graph:
-    """The named graph. A wrong name, option, type or size is a TopologyError."""
+    """The named graph. A wrong option or size is a TopologyError, a wrong name a KindError."""
     from pydantic import ConfigDict, ValidationError, validate_call
 
     if kind not in GRAPHS:
-        raise TopologyError(f"no graph is called {kind!r}; there are {', '.join(GRAPHS)}")
+        return make_graph(kind, options)
     try:
         return validate_call(config=ConfigDict(strict=True))(GRAPHS[kind])(**options)
     except ValidationError as error:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
+from cpgt.extensions import find_factory, make
 from cpgt.topologies.topology import Graph, Topology, TopologyError
 
 
@@ -48,3 +50,14 @@ WEIGHTS: dict[str, Callable[[Graph], Topology]] = {
     "max-degree": max_degree,
     "lazy": lazy,
 }
+
+
+def make_weights(kind: str, graph: Graph, options: Mapping[str, Any]) -> Topology:
+    """W of this kind on the graph."""
+    if kind in WEIGHTS:
+        return WEIGHTS[kind](graph, **options)
+    factory = find_factory("weights", kind, WEIGHTS)
+    made: Topology = make("weights", kind, factory, Topology, graph, **options)
+    if made.graph != graph:
+        raise TopologyError(f"weights {kind!r}: they are for another graph than this one")
+    return made

@@ -23,7 +23,7 @@ from cpgt.process.text import printable
 from cpgt.wire.errors import ProtocolError, WireError
 from cpgt.wire.kernel import Counts
 
-VERSION = 4
+VERSION = 5
 MAX_ROUND = 2**32
 MAX_AGENTS = 2**16
 MAX_COUNT = 2**63 - 1
@@ -31,7 +31,8 @@ SEEDED, OBSERVED = "seeded", "observed"  # why an agent's part in a run is not p
 LARGEST_FLOAT = sys.float_info.max
 MAX_ENDPOINT = 300  # characters
 MAX_DEPTH = 16  # of maps and arrays in the parameters of a plan
-SECTIONS = ("algorithm", "compressor", "noise", "privacy", "objective")  # of these parameters
+# the parameters that are maps
+SECTIONS = ("network", "algorithm", "compressor", "noise", "privacy", "objective")
 
 AgentNumber: TypeAlias = Annotated[int, Meta(ge=1, le=MAX_AGENTS)]
 Round: TypeAlias = Annotated[int, Meta(ge=0, le=MAX_ROUND)]
@@ -211,9 +212,14 @@ class Tally(Message, frozen=True):
 
 
 class Stop(Message, frozen=True):
-    """Coordinator -> agent: leave. An empty reason means that all went well."""
+    """Coordinator -> agent: leave. An empty reason means that all went well.
+
+    `disagreement` is the distance of the agents' last references x^c from their mean, all of which
+    are public. None if not all of them are known.
+    """
 
     reason: Text
+    disagreement: Annotated[float, Meta(ge=0, le=LARGEST_FLOAT)] | None = None
 
 
 FromAgent: TypeAlias = Hello | Ready | Spent | Status | Report | Finished | Failed

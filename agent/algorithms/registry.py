@@ -14,8 +14,9 @@ from cpgt.agent.algorithms.dgd import GradientDescent
 from cpgt.agent.algorithms.extra import Extra
 from cpgt.agent.algorithms.private_dgd import PrivateGradientDescent
 from cpgt.agent.algorithms.shrinking_range import QuantizedTracking
-from cpgt.agent.compressors.registry import COMPRESSORS, Identity
+from cpgt.agent.compressors.registry import Identity, build_compressor
 from cpgt.agent.errors import InputError
+from cpgt.agent.own_code import find_own, make_own
 from cpgt.agent.privacy.noise import LaplaceNoise
 
 
@@ -59,10 +60,22 @@ ALGORITHMS: dict[str, AlgorithmKind] = {
     ),
 }
 
+# What is known of an algorithm that is not built in. Noise of [noise] is for those with an account.
+OWN = AlgorithmKind(
+    "your own",
+    Algorithm,  # type: ignore[type-abstract]  # only its class attributes are read
+    "as its author says",
+    **COMPRESSED,
+)
+
+
+def algorithm_kind(kind: str) -> AlgorithmKind:
+    return ALGORITHMS.get(kind, OWN)
+
 
 def check_combination(kind: str, gamma: float, compressor: Any, scales: tuple[float, ...]) -> None:
     """Raise InputError for a compressor, gamma or noise that the algorithm does not have."""
-    family, name = ALGORITHMS[kind], f"algorithm.kind = {kind!r}"
+    family, name = algorithm_kind(kind), f"algorithm.kind = {kind!r}"
     compressed = not family.takes_compressor and not isinstance(compressor, Identity)
     if compressed and family.quantizes:
         raise InputError(f"{name} has its own quantizer, algorithm.bits; leave compressor out")
@@ -82,14 +95,16 @@ def build_algorithm(parameters: Mapping[str, Any], magnitude: float | None = Non
 
     `magnitude` bounds the states, if a privacy account counts on it."""
     try:
-        options, form = dict(parameters["algorithm"]), dict(parameters["compressor"])
+        options = dict(parameters["algorithm"])
         kind = options.pop("kind")
-        if kind not in ALGORITHMS:
-            known = ", ".join(ALGORITHMS)
-            raise InputError(f"algorithm.kind = {kind!r} is not known; there are {known}")
-        compressor = COMPRESSORS[form.pop("kind")](**form)
+        own = None if kind in ALGORITHMS else find_own("algorithm", kind, ALGORITHMS)
+        compressor = build_compressor(parameters["compressor"])
         s_x, s_y, q = (parameters["noise"][name] for name in ("s_x", "s_y", "q"))
         check_combination(kind, options["gamma"], compressor, (s_x, s_y))
+        if own:
+            options |= {"compressor": compressor, "noise": LaplaceNoise((0.0,), q)}
+            made: AnyAlgorithm = make_own("algorithm", kind, own, Algorithm, **options)
+            return made
         make = ALGORITHMS[kind].make
         scales, floor = (s_x, s_y)[: make.channels], parameters["noise"].get("floor")
         noise = LaplaceNoise(scales, q, floor, magnitude)

@@ -33,7 +33,7 @@ def load_data(path: Path | None, *, finite: bool = True) -> dict[str, NDArray[An
     them: it leaves such records out (`mend_records`)."""
     if path is None:
         return {}
-    if not path.is_file():  # a pipe would never end
+    if not (path.is_file() or path.is_dir()):  # a pipe would never end
         raise DataError(f"data file {path}: there is no such file")
     try:
         with ZipFile(path) as archive:
@@ -112,6 +112,30 @@ def rows_and_targets(kind: str, data: Data, target: str) -> tuple[Floats, Floats
     if A.ndim != 2 or not A.shape[1] or b.shape != A.shape[:1]:
         raise _bad_shapes(kind, A, target, b)
     return A, b
+
+
+def record_weights(kind: str, data: Data) -> Floats | None:
+    """The optional array `weights`, a number in [0, 1] for each row of A. None: all are 1."""
+    weights = unchecked_weights(kind, data)
+    if weights is not None and not weighs(weights).all():
+        raise DataError(f"{kind} needs weights from 0 to 1; the data file has others")
+    return weights
+
+
+def unchecked_weights(kind: str, data: Data) -> Floats | None:
+    """The same with any numbers."""
+    if "weights" not in data:
+        return None
+    A, weights = real_arrays(kind, data, "A", "weights")
+    if weights.shape != A.shape[:1]:
+        raise _bad_shapes(kind, A, "weights", weights)
+    return weights
+
+
+def weighs(weights: Floats) -> NDArray[np.bool_]:
+    """Which numbers are weights. NaN is none."""
+    usable: NDArray[np.bool_] = (weights >= 0) & (weights <= 1)
+    return usable
 
 
 def _bad_shapes(kind: str, A: Floats, target: str, b: Floats) -> DataError:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from cpgt.agent.errors import InputError
 from cpgt.agent.objectives import NO_RECORDS, Data
-from cpgt.agent.objectives.loading import rows_and_targets
+from cpgt.agent.objectives.loading import rows_and_targets, unchecked_weights, weighs
 from cpgt.wire.arrays import Floats
 
 
@@ -28,11 +28,13 @@ class Target(NamedTuple):
 
 
 _NUMBER = Target("b", lambda b, _: np.isfinite(b))
+_COUNT = Target("b", lambda b, _: np.isfinite(b) & (b >= 0))
 
 TARGETS = {
     "least-squares": _NUMBER,
     "ridge": _NUMBER,
     "huber": _NUMBER,
+    "poisson": _COUNT,
     # The other class is 0 or -1, by the record alone: no record decides how others are read.
     "logistic": Target(
         "labels",
@@ -63,9 +65,16 @@ def mend_records(kind: str, options: Mapping[str, Any], data: Data) -> Mended:
     target = TARGETS[kind]
     with np.errstate(all="ignore"):
         A, b = rows_and_targets(kind, data, target.name)
+        weights = unchecked_weights(kind, data)
         good = np.isfinite(A).all(axis=1) & target.usable(b, options)
+        if weights is not None:
+            good &= weighs(weights)
+    ignored = int((~good).sum())
     if not len(A):
         A, b, good = np.zeros((1, A.shape[1])), np.zeros(1), np.ones(1, dtype=np.bool_)
-    rows = np.where(good[:, None], A, 0.0)
-    targets = target.unified(np.where(good, b, 0.0))
-    return Mended({"A": rows, target.name: targets}, int((~good).sum()))
+        weights = None if weights is None else np.zeros(1)
+    mended = {"A": np.where(good[:, None], A, 0.0)}
+    mended[target.name] = target.unified(np.where(good, b, 0.0))
+    if weights is not None:
+        mended["weights"] = np.where(good, weights, 0.0)
+    return Mended(mended, ignored)

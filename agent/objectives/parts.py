@@ -30,12 +30,13 @@ class HasLinearTerm(Protocol):
 class SquaredErrors(NamedTuple):
     """f(x) = scale * |A x - b|^2 + l2 / 2 * |x|^2, with a row of A for each record.
 
-    scale and l2 are public numbers, the same for all data."""
+    scale and l2 are public numbers, the same for all data. l2 may be a number for each coordinate:
+    an intercept has 0."""
 
     A: Floats
     b: Floats
     scale: float
-    l2: float
+    l2: float | Floats
 
 
 @runtime_checkable

@@ -8,6 +8,8 @@ The bits of a record's gradient must not depend on other records, nor on its pla
 there are no matrix products and no sums along an axis: a sum over features is a loop of elementwise
 operations on columns, in the order of the features. All blocks have the same length, the last one
 padded with zeros, so that numpy always takes the same path through its vectorised functions.
+
+A record may have a weight in [0, 1]: its loss counts that many times.
 """
 
 from __future__ import annotations
@@ -15,11 +17,13 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterator
 from functools import cached_property
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
 from cpgt.wire.arrays import Floats
+
+Penalty: TypeAlias = float | Floats  # l2, or l2 for each coordinate of x
 
 BLOCK_NUMBERS = 2**18  # of a block of gradients, so that it stays in the cache
 SHORTEST, LONGEST = 64, 8192  # rows of a block
@@ -38,9 +42,10 @@ class LinearScores:
 
     dimension: int
     scale: float = 1.0
-    _l2: float = 0.0
+    _l2: Penalty = 0.0
     _columns: Floats  # (features, records)
     _targets: Floats  # (any number, records): what `slopes` needs of a record besides its scores
+    _weights: Floats | None = None  # (records,); None: all are 1
 
     @property
     def records(self) -> int:
@@ -56,7 +61,9 @@ class LinearScores:
 
     @abstractmethod
     def slopes(self, scores: Floats, targets: Floats) -> Floats:
-        """Derivatives of the losses by the scores (outputs, rows), which may be overwritten."""
+        """Derivatives of the losses by the scores (outputs, rows), which may be overwritten.
+
+        They are those of records of weight 1."""
 
     def blocks(self, x: Floats) -> Iterator[Block]:
         """The gradients of all records at x, each without the factor `scale`."""
@@ -65,6 +72,8 @@ class LinearScores:
         for start in range(0, self.records, rows):
             columns, targets = (padded(a, start, rows) for a in (self._columns, self._targets))
             slopes = self.slopes(linear_scores(point, columns), targets)
+            if self._weights is not None:
+                slopes *= padded(self._weights, start, rows)
             yield Block(slopes, columns, padded(self._lengths, start, rows))
 
     def record_gradients(self, x: Floats) -> Iterator[Floats]:
@@ -79,6 +88,20 @@ class LinearScores:
     def _lengths(self) -> Floats:
         with np.errstate(all="ignore"):
             return column_lengths(self._columns)
+
+
+def penalty(l2: float, features: int, *, intercept: bool, outputs: int = 1) -> Penalty:
+    """l2 for every coordinate but those of the last feature, if that one is an intercept."""
+    if not intercept:
+        return l2
+    own = np.full(features, l2)
+    own[-1] = 0.0
+    return np.tile(own, outputs)
+
+
+def scale_rows(A: Floats, scale: float, weights: Floats | None) -> Floats:
+    """The rows a_r times scale and their weights."""
+    return scale * A if weights is None else (scale * weights)[:, None] * A
 
 
 def block_length(dimension: int) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import inspect
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any, NamedTuple
@@ -12,10 +11,12 @@ import numpy as np
 from cpgt.agent.errors import CodeError, InputError
 from cpgt.agent.objectives import Data, Objective, RecordObjective, require_records
 from cpgt.agent.objectives.classification import logistic, softmax
+from cpgt.agent.objectives.counts import poisson
 from cpgt.agent.objectives.mending import mend_records, require_record_kind
 from cpgt.agent.objectives.quadratic import quadratic
 from cpgt.agent.objectives.regression import huber, least_squares, ridge
 from cpgt.agent.options import check_bounds
+from cpgt.agent.own_code import find_own
 from cpgt.bounds import Size
 from cpgt.wire.arrays import Floats
 
@@ -44,6 +45,7 @@ OBJECTIVES: dict[str, Callable[..., Objective]] = {
     "least-squares": least_squares,
     "ridge": ridge,
     "huber": huber,
+    "poisson": poisson,
     "logistic": logistic,
     "softmax": softmax,
     "quadratic": quadratic,
@@ -51,28 +53,8 @@ OBJECTIVES: dict[str, Callable[..., Objective]] = {
 }
 
 
-def is_code(kind: str) -> bool:
-    """Whether the kind names Python code (`module:factory`) rather than a built-in objective."""
-    return ":" in kind
-
-
 def find_factory(kind: str) -> Callable[..., Objective]:
-    if not is_code(kind):
-        if kind not in OBJECTIVES:
-            raise InputError(
-                f"objective.kind = {kind!r} is not known; there are {', '.join(OBJECTIVES)}, "
-                "or name your own as module:factory"
-            )
-        return OBJECTIVES[kind]
-    module_name, _, attribute = kind.partition(":")
-    try:
-        factory = getattr(importlib.import_module(module_name), attribute)
-    except Exception as error:  # the user's module may raise anything when it is imported
-        reason = str(error) or type(error).__name__
-        raise CodeError(f"objective.kind = {kind!r} cannot be loaded: {reason}") from None
-    if not callable(factory):
-        raise InputError(f"objective.kind = {kind!r} is not a function")
-    return factory  # type: ignore[no-any-return]  # checked by what it returns
+    return OBJECTIVES[kind] if kind in OBJECTIVES else find_own("objective", kind, OBJECTIVES)
 
 
 def build_objective(kind: str, options: Mapping[str, Any], data: Data) -> Objective:
@@ -98,7 +80,7 @@ def build_record_objective(kind: str, options: Mapping[str, Any], data: Data) ->
     A user's factory gets the data as it is, so `record_gradients` has to deal with bad records."""
     factory = _checked_factory(kind, options, data)
     ignored = 0
-    if not is_code(kind):
+    if kind in OBJECTIVES:
         require_record_kind(kind)
         data, ignored = mend_records(kind, options, data)
     with np.errstate(all="ignore"):  # huge entries may overflow when they are scaled
@@ -115,7 +97,7 @@ def _checked_factory(kind: str, options: Mapping[str, Any], data: Data) -> Calla
         raise InputError(f"objective {kind!r}: {error}") from None
     except ValueError:
         pass  # some built-in functions have no signature
-    if not is_code(kind):
+    if kind in OBJECTIVES:
         check_bounds("objective", factory, options)
     return factory
 
@@ -126,7 +108,7 @@ def _call(
     try:
         objective = factory(data, **options)
     except InputError as error:
-        if is_code(kind):  # its message may contain private data
+        if kind not in OBJECTIVES:  # its message may contain private data
             raise CodeError(str(error)) from None
         raise
     if not isinstance(objective, Objective):

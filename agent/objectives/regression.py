@@ -1,4 +1,6 @@
-"""Regression on rows a_r of A and numbers b_r: least squares, ridge, Huber."""
+"""Regression on rows a_r of A and numbers b_r: least squares, ridge, Huber.
+
+The loss of record r counts w_r times, where the data has weights."""
 
 from __future__ import annotations
 
@@ -8,24 +10,36 @@ from typing import Annotated, TypeAlias
 import numpy as np
 
 from cpgt.agent.objectives import Data
-from cpgt.agent.objectives.loading import labelled_rows
+from cpgt.agent.objectives.loading import labelled_rows, record_weights
 from cpgt.agent.objectives.parts import LinearSplit, SquaredErrors
-from cpgt.agent.objectives.records import LinearScores
-from cpgt.agent.objectives.rounding import gradient_error, relative_error, root_mean_square
+from cpgt.agent.objectives.records import LinearScores, Penalty, penalty, scale_rows
+from cpgt.agent.objectives.rounding import (
+    gradient_error,
+    regulariser_error,
+    relative_error,
+    root_mean_square,
+)
 from cpgt.bounds import NonNegative, Positive
 from cpgt.wire.arrays import Floats, product
 
 Scale: TypeAlias = Annotated[Positive, "Factor of the sum over the records."]
 Weight: TypeAlias = Annotated[Positive, "Weight of |x|^2 / 2, for each agent."]
+Intercept: TypeAlias = Annotated[
+    bool, "The last column of A is constant, and its coefficients are not in |x|^2."
+]
 
 
 class LeastSquares(LinearScores):
     """f(x) = scale * |A x - b|^2."""
 
-    def __init__(self, A: Floats, b: Floats, scale: float = 1.0) -> None:
+    def __init__(
+        self, A: Floats, b: Floats, scale: float = 1.0, weights: Floats | None = None
+    ) -> None:
         self.dimension = A.shape[1]
-        self._transposed, self._b, self._scaled = np.ascontiguousarray(A.T), b, 2.0 * scale * A
+        self._transposed, self._b = np.ascontiguousarray(A.T), b
+        self._scaled = scale_rows(A, 2.0 * scale, weights)
         self.scale, self._columns, self._targets = scale, self._transposed, b[None]
+        self._weights = weights
 
     def gradient(self, x: Floats) -> Floats:
         residuals = product(x, self._transposed)
@@ -42,24 +56,35 @@ class LeastSquares(LinearScores):
 
     def rounding(self, magnitude: float) -> float:
         terms = residual_bounds(self._transposed, self._b, magnitude) @ np.abs(self._scaled)
-        return relative_error(self.dimension + len(self._b) + 5) * root_mean_square(terms)
+        return relative_error(self.dimension + len(self._b) + 6) * root_mean_square(terms)
 
     def split_linear_term(self) -> LinearSplit:
         rest = self._with_targets(np.zeros_like(self._b))
         return LinearSplit(rest, -self._b[None], self._scaled)
 
     def _with_targets(self, b: Floats) -> LeastSquares:
-        return LeastSquares(self._transposed.T.copy(), b, self.scale)
+        return LeastSquares(self._transposed.T.copy(), b, self.scale, copied(self._weights))
 
     def squared_errors(self) -> SquaredErrors:
-        return SquaredErrors(self._transposed.T, self._b, self.scale, self._l2)
+        if self._weights is None:
+            return SquaredErrors(self._transposed.T, self._b, self.scale, self._l2)
+        roots = np.sqrt(self._weights)
+        rows = roots[:, None] * self._transposed.T
+        return SquaredErrors(rows, roots * self._b, self.scale, self._l2)
 
 
 class Ridge(LeastSquares):
     """f(x) = scale * |A x - b|^2 + l2 / 2 * |x|^2."""
 
-    def __init__(self, A: Floats, b: Floats, l2: float, scale: float = 1.0) -> None:
-        super().__init__(A, b, scale)
+    def __init__(
+        self,
+        A: Floats,
+        b: Floats,
+        l2: Penalty,
+        scale: float = 1.0,
+        weights: Floats | None = None,
+    ) -> None:
+        super().__init__(A, b, scale, weights)
         self._l2 = l2
 
     def gradient(self, x: Floats) -> Floats:
@@ -67,13 +92,14 @@ class Ridge(LeastSquares):
 
     @cached_property
     def smoothness(self) -> float:
-        return super().smoothness + self._l2
+        return super().smoothness + float(np.max(self._l2))
 
     def rounding(self, magnitude: float) -> float:
-        return super().rounding(magnitude) + relative_error(4) * self._l2 * magnitude
+        return super().rounding(magnitude) + regulariser_error(self._l2, magnitude)
 
     def _with_targets(self, b: Floats) -> LeastSquares:
-        return Ridge(self._transposed.T.copy(), b, self._l2, self.scale)
+        rows, weights = self._transposed.T.copy(), copied(self._weights)
+        return Ridge(rows, b, self._l2, self.scale, weights)
 
 
 class Huber(LinearScores):
@@ -82,11 +108,18 @@ class Huber(LinearScores):
     h(t) = t^2 / 2 up to |t| = threshold, and is linear beyond."""
 
     def __init__(
-        self, A: Floats, b: Floats, threshold: float, l2: float = 0.0, scale: float = 1.0
+        self,
+        A: Floats,
+        b: Floats,
+        threshold: float,
+        l2: Penalty = 0.0,
+        scale: float = 1.0,
+        weights: Floats | None = None,
     ) -> None:
         self.dimension = A.shape[1]
-        self._transposed, self._b, self._scaled = np.ascontiguousarray(A.T), b, scale * A
-        self._threshold, self._l2 = threshold, l2
+        self._transposed, self._b = np.ascontiguousarray(A.T), b
+        self._scaled = scale_rows(A, scale, weights)
+        self._threshold, self._l2, self._weights = threshold, l2, weights
         self.scale, self._columns, self._targets = scale, self._transposed, b[None]
 
     def gradient(self, x: Floats) -> Floats:
@@ -100,19 +133,24 @@ class Huber(LinearScores):
 
     @cached_property
     def smoothness(self) -> float:
-        return largest_eigenvalue(self._transposed, self._scaled) + self._l2
+        return largest_eigenvalue(self._transposed, self._scaled) + float(np.max(self._l2))
 
     def rounding(self, magnitude: float) -> float:
         residuals = residual_bounds(self._transposed, self._b, magnitude)
         slopes = relative_error(self.dimension + 1) * residuals  # clipping does not increase errors
-        slopes += relative_error(len(self._b) + 4) * np.minimum(residuals, self._threshold)
+        slopes += relative_error(len(self._b) + 5) * np.minimum(residuals, self._threshold)
         return gradient_error(slopes, self._scaled, self._l2, magnitude)
 
 
 def largest_eigenvalue(transposed: Floats, scaled: Floats) -> float:
-    """The largest eigenvalue of c A^T A, from A^T and c A."""
-    one, other = (np.linalg.svd(matrix, compute_uv=False) for matrix in (transposed, scaled))
-    return float(one[0] * other[0])
+    """The largest eigenvalue of A^T C A, from A^T and C A. C is diagonal, and not negative."""
+    root = np.sign(scaled) * np.sqrt(np.abs(transposed.T)) * np.sqrt(np.abs(scaled))  # sqrt(C) A
+    largest = float(np.linalg.svd(root, compute_uv=False)[0])
+    return largest * largest  # may be infinite, where ** raises
+
+
+def copied(weights: Floats | None) -> Floats | None:
+    return None if weights is None else weights.copy()
 
 
 def residual_bounds(transposed: Floats, b: Floats, magnitude: float) -> Floats:
@@ -123,12 +161,15 @@ def residual_bounds(transposed: Floats, b: Floats, magnitude: float) -> Floats:
 
 def least_squares(data: Data, scale: Scale = 1.0) -> LeastSquares:
     """scale |A x - b|^2, from A and b."""
-    return LeastSquares(*labelled_rows("least-squares", data, "b"), scale)
+    A, b = labelled_rows("least-squares", data, "b")
+    return LeastSquares(A, b, scale, record_weights("least-squares", data))
 
 
-def ridge(data: Data, l2: Weight, scale: Scale = 1.0) -> Ridge:
+def ridge(data: Data, l2: Weight, scale: Scale = 1.0, intercept: Intercept = False) -> Ridge:
     """scale |A x - b|^2 + l2 / 2 |x|^2, from A and b."""
-    return Ridge(*labelled_rows("ridge", data, "b"), l2, scale)
+    A, b = labelled_rows("ridge", data, "b")
+    weights = record_weights("ridge", data)
+    return Ridge(A, b, penalty(l2, A.shape[1], intercept=intercept), scale, weights)
 
 
 def huber(
@@ -136,6 +177,9 @@ def huber(
     threshold: Annotated[Positive, "Where h becomes linear."] = 1.0,
     l2: Annotated[NonNegative, "Weight of |x|^2 / 2, for each agent."] = 0.0,
     scale: Scale = 1.0,
+    intercept: Intercept = False,
 ) -> Huber:
     """scale sum_r h(a_r x - b_r) + l2 / 2 |x|^2, from A and b; h(t) is t^2 / 2, then linear."""
-    return Huber(*labelled_rows("huber", data, "b"), threshold, l2, scale)
+    A, b = labelled_rows("huber", data, "b")
+    own = penalty(l2, A.shape[1], intercept=intercept)
+    return Huber(A, b, threshold, own, scale, record_weights("huber", data))

@@ -31,9 +31,13 @@ def relative_error(roundings: float) -> float:
     return SAFETY * n_u / (1.0 - n_u) if n_u < LARGEST_N_U else math.inf
 
 
-def gradient_error(slopes: Floats, scaled: Floats, l2: float, magnitude: float) -> float:
+def gradient_error(slopes: Floats, scaled: Floats, l2: float | Floats, magnitude: float) -> float:
     """Bound for the gradient slopes @ scaled + l2 x, from the errors of the slopes."""
-    return root_mean_square(slopes @ np.abs(scaled)) + relative_error(4) * l2 * magnitude
+    return root_mean_square(slopes @ np.abs(scaled)) + regulariser_error(l2, magnitude)
+
+
+def regulariser_error(l2: float | Floats, magnitude: float) -> float:
+    return relative_error(4) * float(np.max(l2)) * magnitude
 
 
 def root_mean_square(bounds: NDArray[Any]) -> float:

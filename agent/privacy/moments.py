@@ -28,6 +28,9 @@ and on m, and of s / sqrt(2) on the entries above the diagonal, gives mu = dista
 
     mu^2 = sum over the diagonal and m of (D / s)^2 + sum above the diagonal of 2 (D / s)^2
 
+Where records have weights in [0, 1], a and b are multiplied by the root of the weight. So the same
+bounds hold. (The letter w above is not the weight.)
+
 The factor 1 / sqrt(2) of w is a choice; w itself would cost more noise on M than it saves on m
 where |x| R >= B. The number of records appears nowhere, under neither adjacency.
 """
@@ -188,7 +191,9 @@ def whole_records(A: Floats, b: Floats, terms: MomentTerms) -> tuple[Floats, Flo
     return v, np.rint(np.clip(targets / terms.target_bound, -1.0, 1.0) * K)
 
 
-def make_quadratic(moments: Moments, terms: MomentTerms, scale: float, l2: float) -> Quadratic:
+def make_quadratic(
+    moments: Moments, terms: MomentTerms, scale: float, l2: float | Floats
+) -> Quadratic:
     """f~ from noised moments. Eigenvalues of M below s sqrt(d / 2) are raised to that number.
 
     The noise moves eigenvalues by up to s sqrt(2 d), so smaller ones say little, and negative ones

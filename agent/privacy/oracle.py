@@ -114,6 +114,7 @@ class AnswerLog:
         if path is None:
             return
         try:
+            path.parent.mkdir(parents=True, exist_ok=True)  # with a seed, no secret is there yet
             self._file = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
             try:
                 os.ftruncate(self._file, self._read(path.read_bytes()))

@@ -7,8 +7,11 @@ Two objectives are adjacent if f = f_0 + <c, x> and f' = f_0 + <c', x> with |c -
 |----------------------|--------------------------|-----------|-----------------------|
 | quadratic            | -b                       | b         | H                     |
 | least-squares, ridge | -2 scale sum_r b_r a_r   | b         | A, number of records  |
+| poisson              | -scale sum_r b_r a_r     | b         | A, number of records  |
 | logistic             | -scale sum_{label 1} a_r | labels    | A, number of records  |
 | softmax, class k     | -scale sum_{label k} a_r | labels    | A, number of records  |
+
+Where records have weights, each a_r in c has the factor of its weight, which is not protected.
 
 `sensitivity` is part of the definition of adjacency, and is not checked. A check would refuse some
 data, and others would see the refusal. Two data sets whose c are m times as far apart have the
@@ -146,8 +149,8 @@ def _split(objective: Objective) -> LinearSplit:
     if not isinstance(objective, HasLinearTerm):
         raise InputError(
             'privacy.mechanism = "objective" under function adjacency needs an objective whose '
-            "private part is a linear term: quadratic, least-squares, ridge, logistic, softmax, or "
-            'your own with split_linear_term(); for this one use mechanism = "gradient"'
+            "private part is a linear term: quadratic, least-squares, ridge, poisson, logistic, "
+            'softmax, or your own with split_linear_term(); for this one use mechanism = "gradient"'
         )
     return objective.split_linear_term()
 

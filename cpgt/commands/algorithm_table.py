@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
 from rich.console import Console
 from rich.table import Column, Table
 
 from cpgt.agent.algorithms.registry import ALGORITHMS, AlgorithmKind
+from cpgt.configuration.network import FAMILIES
+from cpgt.extensions import GROUPS, installed, package_of
 
 
 def show_algorithms(console: Console) -> None:
@@ -16,10 +21,36 @@ def show_algorithms(console: Console) -> None:
         purpose = f"{kind.limit}\n{', '.join(parameters(kind))}"
         table.add_row(f"[bold]{name}[/]\n{kind.source}", _messages(kind), purpose)
     console.print(table, highlight=False)
+    for line in _installed_kinds():
+        console.print(line, highlight=False, soft_wrap=True)
     console.print(
         "Only noise makes an algorithm private: with noise.s_x = noise.s_y = 0 none is.",
         highlight=False,
     )
+
+
+def algorithms_as_dicts() -> dict[str, dict[str, Any]]:
+    return {
+        name: {
+            "source": kind.source,
+            "limit": kind.limit,
+            "channels": kind.make.channels,
+            "compressor": kind.takes_compressor,
+            "own_quantizer": kind.quantizes,
+            "noise": kind.adds_noise,
+            "parameters": parameters(kind),
+        }
+        for name, kind in ALGORITHMS.items()
+    }
+
+
+def _installed_kinds() -> Iterator[str]:
+    """Kinds of installed packages, of all families. They are listed without loading them."""
+    for section, group in GROUPS.items():
+        for name, point in installed(section).items():
+            known = name in FAMILIES[section].registry
+            use = "not used: this name is built in" if known else f'{section}.kind = "{name}"'
+            yield f"Installed in {group} by {package_of(point)}: {use}"
 
 
 def _messages(kind: AlgorithmKind) -> str:

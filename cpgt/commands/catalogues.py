@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import click
+
+from cpgt.commands import options as shared
+from cpgt.commands.options import allow_code
+from cpgt.extensions import is_code
 
 
 @click.command()
@@ -12,28 +17,70 @@ import click
 @click.option("--agents", type=int, help="Number of agents.")
 @click.option("--weights", default="metropolis", show_default=True,
               help="metropolis, max-degree or lazy.")  # fmt: skip
-@click.option("--option", "options", multiple=True, metavar="KEY=VALUE",
+@click.option("--option", multiple=True, metavar="KEY=VALUE",
               help="An option of the graph, e.g. degree=4.")  # fmt: skip
-def topology(kind: str, agents: int | None, weights: str, options: tuple[str, ...]) -> None:
-    """Show a graph, its weight matrix W and the spectrum, as text."""
+@shared.as_json
+def topology(
+    kind: str, agents: int | None, weights: str, option: tuple[str, ...], as_json: bool
+) -> None:
+    """Show a graph, its weight matrix W and the spectrum, as text.
+
+    KIND is a name, or your own MODULE:FACTORY."""
     from cpgt.configuration.loading import apply_overrides
-    from cpgt.topologies import WEIGHTS, TopologyError, build_graph
+    from cpgt.topologies import build_graph, make_weights
 
     chosen: dict[str, Any] = {} if agents is None else {"agents": agents}
-    apply_overrides(chosen, options)
-    if weights not in WEIGHTS:
-        raise TopologyError(f"no weights are called {weights!r}; there are {', '.join(WEIGHTS)}")
-    click.echo(_topology_text(WEIGHTS[weights](build_graph(kind, **chosen))))
+    apply_overrides(chosen, option)
+    allow_code(filter(is_code, (kind, weights)), Path.cwd())
+    made = make_weights(weights, build_graph(kind, **chosen), {})
+    if as_json:
+        shared.print_json(_topology_dict(made))
+    else:
+        click.echo(_topology_text(made))
 
 
 @click.command()
-def algorithms() -> None:
+@shared.as_json
+def algorithms(as_json: bool) -> None:
     """Show all algorithms: source, messages, compression, privacy and limit."""
-    from rich.console import Console
+    from cpgt.commands.algorithm_table import algorithms_as_dicts, show_algorithms
 
-    from cpgt.commands.algorithm_table import show_algorithms
+    if as_json:
+        shared.print_json(algorithms_as_dicts())
+    else:
+        show_algorithms(shared.console())
 
-    show_algorithms(Console())
+
+@click.command()
+@shared.as_json
+def networks(as_json: bool) -> None:
+    """List the networks that are shipped: what `cpgt run NAME` can run."""
+    from rich.table import Column, Table
+
+    from cpgt.configuration.loading import describe_shipped
+
+    found = describe_shipped()
+    if as_json:
+        shared.print_json(found)
+        return
+    table = Table(Column("network", no_wrap=True), "what it is", box=None, padding=(0, 2, 0, 0))
+    for name, text in found.items():
+        table.add_row(name, text)
+    shared.console().print(table)
+
+
+def _topology_dict(made: Any) -> dict[str, Any]:
+    from cpgt.topologies import spectrum
+
+    found = spectrum(made)
+    return {
+        "agents": made.graph.agents,
+        "edges": [list(edge) for edge in made.graph.edges],
+        "weights": made.weights.tolist(),
+        "rho_w": found.rho_w,
+        "laplacian": found.laplacian,
+        "gap": found.gap,
+    }
 
 
 def _topology_text(made: Any) -> str:

@@ -43,10 +43,10 @@ def slurm(
 
     if not dry_run:
         require_slurm()
-    model = options.load(network, overrides, rounds)
+    model = options.load_own(network, overrides, rounds)
     folder = options.new_folder(out, model.name).absolute()
     experiment = Experiment(seed, observe)
-    script = write_job(model, folder, experiment, options.own_code(network, model))
+    script = write_job(model, folder, experiment, options.code_folder(network))
     for reason in experiment.reasons(model):
         click.echo(f"NOT PRIVATE: {reason}", err=True)
     if dry_run:
@@ -61,11 +61,11 @@ def slurm(
 def _wait(job: str, network: Network, folder: Path, experiment: Experiment) -> None:
     """Wait until the job has ended, then show what `cpgt run` shows. Raises if the job failed."""
     from msgspec.structs import replace
-    from rich.console import Console
 
     from cpgt.coordinator.errors import RunError
     from cpgt.deployment.slurm import LOG, cause, wait_for_end
     from cpgt.results.printing import print_summary
+    from cpgt.results.report import leave_report
     from cpgt.results.summary import write_summary
     from cpgt.runs.completion import complete_summary
 
@@ -79,7 +79,8 @@ def _wait(job: str, network: Network, folder: Path, experiment: Experiment) -> N
         # the coordinator of a Slurm job does not get the seeds
         summary = replace(summary, not_private=experiment.reasons(network))
         write_summary(summary, folder)
-        print_summary(summary, folder, Console())
+        print_summary(summary, folder, options.console())
+        click.echo(leave_report(folder))  # again: now with what the files of all agents say
     if ended.exit_code:
         # a coordinator that was only asked to stop does not know the reason
         why = summary.error if summary and summary.status == "failed" else cause(folder)
@@ -112,6 +113,7 @@ def export() -> None:
 @click.option("--results-claim", metavar="NAME",
               help="PersistentVolumeClaim that all nodes may write to. "
               "[none: only the log outlives the pods]")  # fmt: skip
+@options.code
 @options.rounds
 @options.change
 @click.option("--out", type=click.File("w", lazy=True), default="-",
@@ -129,4 +131,4 @@ def kubernetes(
 
     model = options.load(network, overrides, rounds, reads_data=False)
     documents = manifests(model, Cluster(image, data_claim, results_claim))
-    out.write(to_yaml(documents, model, Path(network).parent))
+    out.write(to_yaml(documents, model, options.network_folder(network)))

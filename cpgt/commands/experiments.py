@@ -25,21 +25,26 @@ from cpgt.commands import options
 @options.out
 @options.change
 @options.quiet
+@options.as_json
 def bandwidth(
     network: str, specs: str | None, target: float, tune: bool, seed: int, rounds: int | None,
-    out: Path | None, overrides: tuple[str, ...], quiet: bool,
+    out: Path | None, overrides: tuple[str, ...], quiet: bool, as_json: bool,
 ) -> None:  # fmt: skip
     """Measure the bytes of NETWORK with and without compression: when does it pay? NOT PRIVATE."""
-    from rich.console import Console
-
     from cpgt.studies import StudySettings
+    from cpgt.studies.bandwidth.bandwidth_report import findings_as_dict
     from cpgt.studies.bandwidth.command import compare_bandwidth
 
     options.require("matplotlib")  # before the work: figures are drawn at its end
-    model = options.load(network, overrides, rounds)
-    settings = StudySettings(target, seed, tune, options.own_code(network, model))
+    model = options.load_own(network, overrides, rounds)
+    settings = StudySettings(target, seed, tune, options.code_folder(network))
     folder = options.new_folder(out, f"{model.name}-bandwidth")
-    compare_bandwidth(model, specs, settings, folder, Console(quiet=quiet, highlight=False))
+    console = options.console(quiet=quiet or as_json)
+    findings = compare_bandwidth(model, specs, settings, folder, console)
+    if as_json:
+        options.print_json({"folder": str(folder), **findings_as_dict(findings)})
+    else:
+        click.echo(folder if quiet else f"files: {folder}")
 
 
 @click.command()
@@ -57,26 +62,31 @@ def bandwidth(
 @click.option("--seed", type=int, default=1, show_default=True,
               help="Seed of all randomness. NOT PRIVATE.")  # fmt: skip
 @options.quiet
+@options.as_json
 def compare(
     network: str, algorithms: str, tune: bool, target: float, rounds: int | None, out: Path | None,
-    overrides: tuple[str, ...], seed: int, quiet: bool,
+    overrides: tuple[str, ...], seed: int, quiet: bool, as_json: bool,
 ) -> None:  # fmt: skip
     """Run NETWORK with several algorithms: residual against rounds, bytes and time."""
-    from rich.console import Console
-
     from cpgt.studies import StudySettings
     from cpgt.studies.comparison.compare import compare_algorithms
+    from cpgt.studies.comparison.comparison_report import COLUMNS, row_of
     from cpgt.studies.comparison.variants import read_algorithms, split_overrides, variant
 
     options.require("matplotlib")  # before the work: figures are drawn at its end
     kinds = read_algorithms(algorithms)
     common, own = split_overrides(overrides, kinds)
-    model = options.load(network, tuple(common), rounds)
+    model = options.load_own(network, tuple(common), rounds)
     variants = {kind: variant(model, kind, own[kind]) for kind in kinds}
-    settings = StudySettings(target, seed, tune, options.own_code(network, model))
+    settings = StudySettings(target, seed, tune, options.code_folder(network))
     folder = options.new_folder(out, f"compare-{model.name}")
-    compare_algorithms(variants, settings, folder, Console(quiet=quiet, highlight=False))
-    click.echo(f"files: {folder}")
+    console = options.console(quiet=quiet or as_json)
+    entries = compare_algorithms(variants, settings, folder, console)
+    if as_json:
+        rows = [dict(zip(COLUMNS, row_of(entry, target), strict=True)) for entry in entries]
+        options.print_json({"folder": str(folder), "algorithms": rows})
+    else:
+        click.echo(folder if quiet else f"files: {folder}")
 
 
 @click.command()
@@ -88,15 +98,13 @@ def compare(
 @options.quiet
 def reproduce(out: Path | None, trials: int, seed: int, quiet: bool) -> None:
     """Reproduce the paper's figures and tables with their data, and check them."""
-    from rich.console import Console
-
     from cpgt.studies.paper.reproduce import reproduce_paper
 
     options.require("matplotlib")  # before the work: figures are drawn at its end
     folder = options.new_folder(out, "reproduce")
-    checks = reproduce_paper(folder, trials, seed, Console(quiet=quiet, highlight=False))
+    checks = reproduce_paper(folder, trials, seed, options.console(quiet=quiet))
     failed = [check for check in checks if not check.passed]
-    click.echo(f"files: {folder}")
+    click.echo(folder if quiet else f"files: {folder}")
     for check in failed:
         click.echo(f"Error: does not hold: {check.name}: {check.detail}", err=True)
     sys.exit(1 if failed else 0)

@@ -48,6 +48,7 @@ def show(files: tuple[Path, ...]) -> None:
 @click.argument("network")
 @click.option("--out", type=click.Path(file_okay=False, path_type=Path), required=True,
               help="Folder for the files.")  # fmt: skip
+@options.code
 @options.change
 def all_parties(network: str, out: Path, overrides: tuple[str, ...]) -> None:
     """Make the keys of all parties of NETWORK, for one person who runs them all.

@@ -75,8 +75,6 @@ def init(file: Path, kept: Path | None, **budget: Any) -> None:
 @_kept
 def _show(file: Path, as_json: bool, only_head: bool, kept: Path | None) -> None:
     """Show what the runs on a data set have spent."""
-    from rich.console import Console
-
     from cpgt.agent.privacy.ledger import Ledger
 
     if only_head:  # the file that keeps the head may be made from this output
@@ -86,7 +84,7 @@ def _show(file: Path, as_json: bool, only_head: bool, kept: Path | None) -> None
     if as_json:
         click.echo(json.dumps(_as_dict(found), indent=2))
     else:
-        _print(found, Console())
+        _print(found, options.console())
 
 
 def _as_dict(ledger: Ledger) -> dict[str, Any]:

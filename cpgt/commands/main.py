@@ -10,11 +10,23 @@ from typing import Any, NoReturn
 import click
 
 from cpgt.process.exit_codes import BAD_INPUT, INTERRUPTED
+from cpgt.process.suggestions import did_you_mean
 from cpgt.process.text import printable
 from cpgt.wire.errors import WireError
 
 # modules that are not installed by default -> the extra of pyproject.toml that installs them
-EXTRAS = {"matplotlib": "figures", "networkx": "graphs", "scipy": "theory", "yaml": "kubernetes"}
+EXTRAS = {
+    **dict.fromkeys(("jinja2", "markupsafe", "matplotlib"), "figures"),
+    "jax": "jax",
+    "networkx": "graphs",
+    "pandas": "notebook",
+    "polars": "tables",
+    "scipy": "theory",
+    "sklearn": "estimators",
+    "sqlalchemy": "tables",
+    "torch": "torch",
+    "yaml": "kubernetes",
+}
 
 MAX_LINES = 20  # of an error; a network file may have thousands of mistakes
 
@@ -27,7 +39,10 @@ COMMANDS = {
     **dict.fromkeys(("bandwidth", "compare", "reproduce"), "experiments"),
     **dict.fromkeys(("plan", "audit"), "privacy"),
     **dict.fromkeys(("submit", "export"), "clusters"),
-    **dict.fromkeys(("topology", "algorithms"), "catalogues"),
+    **dict.fromkeys(("topology", "algorithms", "networks"), "catalogues"),
+    **dict.fromkeys(("report", "show"), "reports"),
+    **dict.fromkeys(("evaluate", "predict"), "models"),
+    **dict.fromkeys(("check", "init"), "tables"),
     "keys": "keys",
     "ledger": "ledger",
 }
@@ -44,6 +59,13 @@ class _Group(click.Group):
             return None
         command: click.Command = getattr(import_module(f"cpgt.commands.{COMMANDS[name]}"), name)
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if self.get_command(ctx, args[0]) is None and not args[0].startswith("-"):
+            ctx.fail(f"there is no command {args[0]!r}{did_you_mean(args[0], COMMANDS)}")
+        return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
         try:

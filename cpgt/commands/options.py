@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from cpgt.configuration.network import Network
     from cpgt.configuration.schema import PublicNetwork
 
@@ -30,7 +34,10 @@ key = click.option("--key", type=click.Path(path_type=Path),
 plain = click.option("--plain", is_flag=True,
                      help="No keys, even between machines: anyone on the path can read, change "
                      "and join.")  # fmt: skip
-quiet = click.option("--quiet", is_flag=True, help="No progress, no tables.")
+schema = click.option("--schema", type=click.Path(path_type=Path),
+                      help="Schema of the table in --data. [the network's]")  # fmt: skip
+quiet = click.option("--quiet", is_flag=True, help="Print the folder of the results alone.")
+as_json = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 
 
 class _Finite(click.FloatRange):
@@ -65,9 +72,38 @@ def load(
     network: str, overrides: tuple[str, ...] = (), rounds: int | None = None, *,
     reads_data: bool = True,
 ) -> Network:  # fmt: skip
+    """For commands that read a network: code that it names runs only if `--code` names it, too."""
     from cpgt.configuration.loading import load_network
 
     return load_network(network, _all_overrides(overrides, rounds), reads_data=reads_data)
+
+
+def load_with_data(
+    network: str, overrides: tuple[str, ...], rounds: int | None, data: str | None
+) -> Network:
+    """The network with another pattern for the agents' files, which counts from here."""
+    from cpgt.configuration.loading import NetworkError, parse_network
+
+    model = load_own(network, overrides, rounds, reads_data=data is None)
+    if data is None:
+        return model
+    tables = model.model_dump(exclude_none=True, exclude={"synthetic"})
+    model = parse_network({**tables, "data": str(Path(data).absolute())}, network)
+    for agent in model.agents:
+        path = model.data_file(agent)
+        if path and not path.is_file():
+            raise NetworkError(f"--data: there is no file {path} for agent {agent}")
+    return model
+
+
+def load_own(
+    network: str, overrides: tuple[str, ...], rounds: int | None, *, reads_data: bool = True
+) -> Network:
+    """For commands that start a network. Whoever does it here agrees to the code that it names."""
+    from cpgt.configuration.loading import code_named_by
+
+    allow_code(code_named_by(network, overrides), code_folder(network))
+    return load(network, overrides, rounds, reads_data=reads_data)
 
 
 def load_public(network: str, overrides: tuple[str, ...], rounds: int | None) -> PublicNetwork:
@@ -81,20 +117,87 @@ def _all_overrides(overrides: tuple[str, ...], rounds: int | None) -> list[str]:
     return [*overrides, *([] if rounds is None else [f"rounds={rounds}"])]
 
 
-def own_code(network: str, model: Network) -> Path:
-    """The folder of the user's MODULE:FACTORY. Modules can be imported from it from now on, if the
-    network names one."""
-    from cpgt.agent.objectives.registry import is_code
+def console(*, quiet: bool = False, stderr: bool = False) -> Console:
+    from cpgt.results.formatting import make_console  # loads rich
 
-    search = Path(network).absolute().parent if Path(network).exists() else Path.cwd()
-    if is_code(model.objective.kind):
-        append_to_path(search)
-    return search
+    return make_console(quiet=quiet, stderr=stderr)
 
 
-def append_to_path(folder: Path) -> None:
-    """At the end: a user's random.py or queue.py must not replace Python's own."""
-    sys.path.append(str(folder.absolute()))
+@contextmanager
+def progress(what: str) -> Iterator[None]:
+    """Shows on a terminal what is being done, and for how long, until it is done."""
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    shown = console(stderr=True)
+    columns = SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn()
+    with Progress(*columns, console=shown, transient=True, disable=not shown.is_terminal) as bar:
+        bar.add_task(what, total=None)
+        yield
+
+
+def print_json(value: Any) -> None:
+    import json
+
+    from cpgt.results.formatting import json_ready
+
+    click.echo(json.dumps(json_ready(value), indent=2))
+
+
+def print_run(folder: Path) -> None:
+    """summary.json with the name of its folder; nothing if the run left none."""
+    import json
+
+    path = folder / "summary.json"
+    if path.exists():
+        print_json({"folder": str(folder), **json.loads(path.read_text(encoding="utf-8"))})
+
+
+def network_folder(network: str) -> Path:
+    """The folder of a network file, or the folder that was given in its place."""
+    path = Path(network)
+    return path if path.is_dir() else path.parent
+
+
+def code_folder(network: str) -> Path:
+    """Where the modules are that a network names: beside its file."""
+    return network_folder(network).absolute() if Path(network).exists() else Path.cwd()
+
+
+def allow_code(kinds: Iterable[str], folder: Path) -> None:
+    """This process may run this code from now on. Nothing is imported from the folder without.
+
+    The folder is searched last: a user's random.py or queue.py must not replace Python's own."""
+    from cpgt import extensions
+
+    named = list(kinds)
+    for kind in named:
+        if not all(kind.partition(":")):
+            raise click.UsageError(f"--code {kind}: must look like MODULE:FACTORY")
+    if named:
+        extensions.allow(named)
+        sys.path.append(str(folder.absolute()))
+
+
+def code(command: Callable[..., None]) -> Callable[..., None]:
+    """`--code`: what the command may run, allowed before it starts."""
+
+    @click.option(
+        "--code",
+        multiple=True,
+        metavar="MODULE:FACTORY",
+        help="Code of your own that may run, if the network names it. Repeatable.",
+    )
+    @click.option("--objective", multiple=True, hidden=True)  # its name in earlier versions
+    @click.option("--code-folder", type=click.Path(path_type=Path), default=".", hidden=True,
+                  help="Where MODULE is, if not in the current folder.")  # fmt: skip
+    @functools.wraps(command)
+    def with_code(
+        *, code: tuple[str, ...], objective: tuple[str, ...], code_folder: Path, **rest: Any
+    ) -> None:
+        allow_code((*code, *objective), code_folder)
+        command(**rest)
+
+    return with_code
 
 
 def require(module: str) -> None:

@@ -54,11 +54,12 @@ def _check_delta(network: Network, delta: float | None) -> None:
 @_delta
 @click.option("--records", metavar="N,N,...",
               help="Number of records of each agent, or one number for all.")  # fmt: skip
-@click.option("--features", type=click.IntRange(min=1), help="Number of features of a record.")
+@click.option("--features", type=click.IntRange(min=1),
+              help="Number of features of a record. [the schema's]")  # fmt: skip
 @click.option("--feature-bound", type=options.POSITIVE,
-              help="Largest norm of a record's features. [1]")  # fmt: skip
+              help="Largest norm of a record's features. [the schema's, or 1]")  # fmt: skip
 @click.option("--target-bound", type=options.POSITIVE,
-              help="Largest absolute value of a regression's target.")  # fmt: skip
+              help="Largest absolute value of a regression's target. [the schema's]")  # fmt: skip
 @_sensitivity
 @_adjacency
 @_smoothness
@@ -67,44 +68,78 @@ def _check_delta(network: Network, delta: float | None) -> None:
 @click.option("--write", type=click.Path(dir_okay=False, path_type=Path),
               help="Write the network file with the chosen settings.")  # fmt: skip
 @options.out
+@options.as_json
+@options.code
 def plan(
     network: str, epsilon: float | None, rounds: int | None, overrides: tuple[str, ...],
-    write: Path | None, out: Path | None, delta: float | None, records: str | None,
+    write: Path | None, out: Path | None, as_json: bool, delta: float | None, records: str | None,
     features: int | None, feature_bound: float | None, target_bound: float | None, **given: Any,
 ) -> None:  # fmt: skip
     """Choose the settings of NETWORK, and predict what they give.
 
-    With --delta, or for mechanism gradient: from public facts and synthetic records; no data is
-    read. For mechanism state: noise, convergence and accuracy, from the data or similar data.
-    Nothing is sent. With --out, writes plan.json."""
+    With a schema (key `table`), with --delta, or for mechanism gradient: from public facts and
+    synthetic records; no data is read. For mechanism state: noise, convergence and accuracy, from
+    the data or similar data. Nothing is sent. With --out, writes plan.json."""
     if write and not write.absolute().parent.is_dir():
         raise click.ClickException(f"{write}: there is no such folder")
     if write:
         options.check_new([write], "--write")
-    model = options.load(network, overrides, rounds)
-    if model.mechanism == "gradient" or (model.mechanism is None and delta is not None):
+    model = options.load(network, overrides, rounds, reads_data=False)
+    if model.table_schema and model.mechanism != "state":
+        planned = _plan_study(model, epsilon, delta, records, out, as_json)
+    elif model.mechanism == "gradient" or (model.mechanism is None and delta is not None):
         shape = features, feature_bound, target_bound
-        planned = _plan_gradient(model, epsilon, delta, records, *shape, out)
+        planned = _plan_gradient(model, epsilon, delta, records, *shape, out, as_json)
     elif model.mechanism == "objective":
         raise click.ClickException(
             f"{network}: mechanism 'objective' has nothing to choose: noise follows from epsilon"
         )
     else:
-        planned = _plan_state(network, model, epsilon, delta, given, out)
+        model = options.load(network, overrides, rounds)  # again: this one reads data
+        planned = _plan_state(model, epsilon, delta, given, out, as_json)
     if write:
         write.write_text(planned.to_toml(), encoding="utf-8")
+
+
+def _plan_study(
+    model: Network, epsilon: float | None, delta: float | None, records: str | None,
+    out: Path | None, as_json: bool,
+) -> Network:  # fmt: skip
+    """All settings, and the mechanism, from the schema. Without epsilon: without noise."""
+    from cpgt.results.formatting import write_json
+    from cpgt.theory.planning.facts import facts_of
+    from cpgt.theory.planning.gradient_report import show_settings
+    from cpgt.theory.planning.study import study_settings
+
+    epsilon, delta = epsilon or model.privacy.epsilon, delta or model.privacy.delta
+    if (epsilon is None) != (delta is None):
+        missing = "--epsilon" if epsilon is None else "--delta"
+        raise click.UsageError(f"{missing} is missing, and the network file does not give it")
+    facts = facts_of(
+        model, epsilon=epsilon, delta=delta, records=_counts(records, len(model.agents))
+    )
+    planned = study_settings(model, facts)
+    if planned.mechanism == "gradient":
+        return _plan_gradient(model, epsilon, delta, records, None, None, None, out, as_json)
+    folder = options.new_folder(out, model.name) if out else None
+    found = {"network": planned.model_dump(exclude_none=True, mode="json")}
+    if as_json:
+        options.print_json(found)
+    else:
+        show_settings(planned, facts, options.console())
+    if folder:
+        write_json(folder / "plan.json", found)
+    return planned
 
 
 def _plan_gradient(
     model: Network, epsilon: float | None, delta: float | None, records: str | None,
     features: int | None, feature_bound: float | None, target_bound: float | None,
-    out: Path | None,
+    out: Path | None, as_json: bool,
 ) -> Network:  # fmt: skip
-    from rich.console import Console
-
     from cpgt.results.formatting import write_json
+    from cpgt.theory.planning.facts import facts_of
     from cpgt.theory.planning.gradient_report import plan_as_dict, show_gradient_plan
-    from cpgt.theory.planning.settings import facts_of
     from cpgt.theory.planning.synthetic_rehearsal import plan_gradient_mechanism
 
     epsilon, delta = epsilon or model.privacy.epsilon, delta or model.privacy.delta
@@ -116,8 +151,12 @@ def _plan_gradient(
         features=features, feature_bound=feature_bound, target_bound=target_bound,
     )  # fmt: skip
     folder = options.new_folder(out, model.name) if out else None
-    found = plan_gradient_mechanism(model, facts)
-    show_gradient_plan(found, facts, Console())
+    with options.progress("rehearsing on synthetic records"):
+        found = plan_gradient_mechanism(model, facts)
+    if as_json:
+        options.print_json(plan_as_dict(found))
+    else:
+        show_gradient_plan(found, facts, options.console())
     if folder:
         write_json(folder / "plan.json", plan_as_dict(found))
     return found.network
@@ -134,11 +173,9 @@ def _counts(records: str | None, agents: int) -> tuple[int, ...] | None:
 
 
 def _plan_state(
-    network: str, model: Network, epsilon: float | None, delta: float | None,
-    given: dict[str, Any], out: Path | None,
+    model: Network, epsilon: float | None, delta: float | None, given: dict[str, Any],
+    out: Path | None, as_json: bool,
 ) -> Network:  # fmt: skip
-    from rich.console import Console
-
     from cpgt.configuration.data import build_objectives
     from cpgt.results.formatting import write_json
     from cpgt.theory.adjacency import adjacency_claims
@@ -148,11 +185,14 @@ def _plan_state(
     if out:
         options.require("matplotlib")  # before the work: the figure is drawn at its end
     _check_delta(model, delta)
-    options.own_code(network, model)
     folder = options.new_folder(out, model.name) if out else None
     claims = adjacency_claims(model, **given)
-    found, planned = make_plan(model, build_objectives(model, {}), claims, epsilon)
-    show_plan(found, Console())
+    with options.progress("predicting convergence, accuracy and privacy"):
+        found, planned = make_plan(model, build_objectives(model, {}), claims, epsilon)
+    if as_json:
+        options.print_json(found)
+    else:
+        show_plan(found, options.console())
     if folder:
         write_json(folder / "plan.json", found)
         if found.frontier:
@@ -178,34 +218,34 @@ def _plan_state(
               help="Seed of all runs.")  # fmt: skip
 @options.change
 @options.out
+@options.as_json
 def audit(
     network: str, target: int | None, rounds: int, trials: int | None, confidence: float, seed: int,
-    overrides: tuple[str, ...], out: Path | None, delta: float | None, **given: Any,
+    overrides: tuple[str, ...], out: Path | None, as_json: bool, delta: float | None, **given: Any,
 ) -> None:  # fmt: skip
     """Attack NETWORK: what do its bytes, its answers and its stops reveal of one agent's problem?
 
     Meets many agents with each of two adjacent problems, in this process and on all cores. Exits
     with 1 if more is revealed than is claimed. With --out, writes audit.json."""
-    from rich.console import Console
-
     from cpgt.results.formatting import write_json
     from cpgt.theory.auditing.audit import AuditSettings
 
-    model = options.load(network, overrides, rounds)
+    model = options.load_own(network, overrides, rounds)
     _check_delta(model, delta)
     whole_run = model.mechanism in ("gradient", "objective")
     if whole_run:
         claims = _whole_run_claims(delta=delta, **given)
         model = options.load(network, (*overrides, *claims), rounds)
-    options.own_code(network, model)
     folder = options.new_folder(out, model.name) if out else None
     settings = AuditSettings(trials, seed, confidence, target)
-    console = Console()
+    console = options.console(quiet=as_json)
     found = (
         _audit_whole_run(model, settings, console)
         if whole_run
         else _audit_rounds(model, settings, console, **given)
     )
+    if as_json:
+        options.print_json(found.as_dict())
     if folder:
         write_json(folder / "audit.json", found.as_dict())
     sys.exit(1 if found.violated else 0)
@@ -225,18 +265,15 @@ def _whole_run_claims(
 
 
 def _audit_whole_run(model: Network, settings: AuditSettings, console: Console) -> GaussianAudit:
-    from rich.console import Console
-
-    from cpgt.agent.objectives.registry import is_code
     from cpgt.runs.pool import run_tasks
     from cpgt.theory.auditing.audit_report import show_gaussian_audit
     from cpgt.theory.auditing.gaussian_audit import run_gaussian_audit, run_serially
 
     def on_all_cores(tasks: Sequence[Task]) -> list[Any]:
-        return run_tasks(tasks, "attacks", Console(stderr=True))
+        return run_tasks(tasks, "attacks", options.console(stderr=True))
 
     # a worker process does not import the user's own modules
-    run = run_serially if is_code(model.objective.kind) else on_all_cores
+    run = run_serially if model.code else on_all_cores
     found = run_gaussian_audit(model, settings, run)
     show_gaussian_audit(found, console)
     return found
@@ -249,6 +286,7 @@ def _audit_rounds(model: Network, settings: AuditSettings, console: Console, **g
     from cpgt.theory.auditing.audit_report import show_audit
 
     claims = adjacency_claims(model, **given)
-    found = run_audit(model, build_objectives(model, {}), claims, settings)
+    with options.progress("attacking"):
+        found = run_audit(model, build_objectives(model, {}), claims, settings)
     show_audit(found, console)
     return found

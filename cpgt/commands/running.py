@@ -18,8 +18,11 @@ if TYPE_CHECKING:
 
     from cpgt.agent.agreement import Agreement
     from cpgt.agent.privacy.budget import Claims
+    from cpgt.configuration.network import Network
     from cpgt.coordinator.server import ListenAddress
+    from cpgt.results.evaluations import HeldOut
     from cpgt.runs.experiment import Experiment
+    from cpgt.tables.schema import Schema
     from cpgt.wire.keys import KeyRing
 
 LAUNCH_SECONDS = 60.0  # for agents on this machine to join
@@ -27,39 +30,69 @@ LAUNCH_SECONDS = 60.0  # for agents on this machine to join
 
 @click.command()
 @click.argument("network")
+@click.option("--data", metavar="PATTERN",
+              help="The agents' files, {id} for the number, instead of the network's.")  # fmt: skip
+@click.option("--test", metavar="TABLE", help="Evaluate the model on these records at the end.")
+@click.option("--baselines", is_flag=True,
+              help="Also fit each party alone, and all records pooled. NOT PRIVATE.")  # fmt: skip
 @options.rounds
 @options.out
 @options.change
 @options.seed
 @options.observe
 @options.quiet
+@options.as_json
 @click.option("--compare/--no-compare", default=True, help="Also measure an uncompressed network.")
 def run(
-    network: str, rounds: int | None, out: Path | None, overrides: tuple[str, ...],
-    seed: int | None, observe: bool, quiet: bool, compare: bool,
+    network: str, data: str | None, test: str | None, baselines: bool, rounds: int | None,
+    out: Path | None, overrides: tuple[str, ...], seed: int | None, observe: bool, quiet: bool,
+    as_json: bool, compare: bool,
 ) -> None:  # fmt: skip
-    """Run NETWORK on this machine, every agent a process. NETWORK is a file or a shipped name."""
+    """Run NETWORK on this machine, every agent a process. NETWORK is a file, a folder with a
+    network.toml, or a shipped name."""
     from cpgt.runs.experiment import Experiment
     from cpgt.runs.handover import start_coordinator
 
+    if baselines and not test:
+        raise click.UsageError("--baselines are compared on test records: give --test, too")
     if observe:
         options.require("scipy")  # before the run: distances are computed when it has ended
     experiment = Experiment(seed, observe)
     # first: its imports take as long as ours, and the check of the network
+    quiet = quiet or as_json
     with start_coordinator(experiment.flags(quiet=quiet)) as process:
         from cpgt.runs.launch import hand_over
 
-        model = options.load(network, overrides, rounds)
-        search = options.own_code(network, model)
+        model = options.load_with_data(network, overrides, rounds, data)
+        held_out = _read_held_out(model, test) if test else None
         folder = options.new_folder(out, model.name)
+        search = options.code_folder(network)
         code = hand_over(process, model, folder, experiment, search)
     # not before: the agents would start later
-    from rich.console import Console
-
+    from cpgt.results.report import leave_report
     from cpgt.runs.completion import complete_run
 
-    console = Console(quiet=quiet)
-    sys.exit(complete_run(model, folder, experiment, console, code, twin=compare))
+    console = options.console(quiet=quiet)
+    code = complete_run(model, folder, experiment, console, code, twin=compare, held_out=held_out)
+    if baselines and held_out and code == 0:
+        from cpgt.studies.baselines import add_baselines
+
+        add_baselines(model, folder, held_out.encoded, console, seed)
+        leave_report(folder)  # again, with the baselines
+    if as_json:
+        options.print_run(folder)
+    elif quiet:
+        click.echo(folder)
+    sys.exit(code)
+
+
+def _read_held_out(model: Network, test: str) -> HeldOut:
+    from cpgt.results.evaluations import read_held_out
+
+    held_out = read_held_out(model, test)
+    for note in held_out.encoded.notes:
+        click.echo(f"--test: {note}", err=True)
+    return held_out
 
 
 @click.command()
@@ -69,6 +102,7 @@ def run(
 @click.option("--wait", type=click.FloatRange(min=0),
               help="Seconds to wait for the agents. [3600; 60 with --launch]")  # fmt: skip
 @click.option("--launch", is_flag=True, help="Also start all agents, on this machine.")
+@options.code
 @options.key
 @options.plain
 @options.rounds
@@ -83,15 +117,13 @@ def coordinator(
     observe: bool, quiet: bool,
 ) -> None:  # fmt: skip
     """Coordinate NETWORK: wait for its agents, grant rounds, count bytes."""
-    from rich.console import Console
-
     from cpgt.coordinator.server import ListenAddress
     from cpgt.deployment.keyring import ring_of
     from cpgt.runs.coordinate import coordinate_here
     from cpgt.runs.experiment import Experiment
 
     experiment = Experiment(seed, observe)
-    console = Console(stderr=True, quiet=quiet)
+    console = options.console(stderr=True, quiet=quiet)
     if network == "-":
         _coordinate_task(ListenAddress(bind), experiment, console)
         return
@@ -101,17 +133,19 @@ def coordinator(
     if launch and key:
         reason = "--launch keeps all on this machine, where no keys are needed: leave out --key"
         raise click.UsageError(reason)
+    whole = options.load_own(network, overrides, rounds) if launch else None
     model = options.load_public(network, overrides, rounds)
     address = ListenAddress(bind, ring_of(model, None, key) if key else None, plain)
     folder = out or options.new_folder(out, model.name)
     agents: Mapping[int, Sequence[str]] | None = None
-    if launch:
+    if whole:
         from cpgt.runs.launch import agent_commands  # loads the code of agents
 
-        whole = options.load(network, overrides, rounds)
-        agents = agent_commands(whole, folder, experiment, options.own_code(network, whole))
+        agents = agent_commands(whole, folder, experiment, options.code_folder(network))
     wait = wait if wait is not None else (LAUNCH_SECONDS if launch else 3600.0)
     coordinate_here(model, address, folder, wait, experiment, console, agents)
+    if quiet:
+        click.echo(folder)
 
 
 def _coordinate_task(address: ListenAddress, experiment: Experiment, console: Console) -> None:
@@ -123,6 +157,7 @@ def _coordinate_task(address: ListenAddress, experiment: Experiment, console: Co
     task = Task.read(sys.stdin)
     if task is not None:
         os.environ.update({**task.environment, **os.environ})
+        options.allow_code(task.code, Path(task.code_folder))
         model, agents = load_public_network(task.network), dict(task.agents)
         out = Path(task.out)
         coordinate_here(model, address, out, LAUNCH_SECONDS, experiment, console, agents)
@@ -132,7 +167,9 @@ def _coordinate_task(address: ListenAddress, experiment: Experiment, console: Co
 @click.argument("number", type=click.IntRange(min=0))
 @click.option("--coordinator", required=True, metavar="tcp://HOST:PORT",
               help="Address of the coordinator.")  # fmt: skip
-@click.option("--data", type=click.Path(path_type=Path), help="This agent's private .npz file.")
+@click.option("--data", type=click.Path(path_type=Path),
+              help="This agent's private file: .npz, or a table.")  # fmt: skip
+@options.schema
 @click.option("--ledger", type=click.Path(path_type=Path),
               help="The data set's privacy ledger. [DATA.ledger, if there is one]")  # fmt: skip
 @click.option("--network", metavar="NETWORK",
@@ -143,10 +180,7 @@ def _coordinate_task(address: ListenAddress, experiment: Experiment, console: Co
               help="Address to listen on for neighbours. [a free port]")  # fmt: skip
 @click.option("--advertise", metavar="tcp://HOST:PORT",
               help="Address for neighbours, if not --bind; port * is that of --bind.")  # fmt: skip
-@click.option("--objective", metavar="MODULE:FACTORY",
-              help="Your own objective, if the network names it.")  # fmt: skip
-@click.option("--code-folder", type=click.Path(path_type=Path), default=".", hidden=True,
-              help="Where MODULE is, if not in the current folder.")  # fmt: skip
+@options.code
 @click.option("--patience", type=click.FloatRange(min=0), default=30.0, show_default=True,
               help="Seconds to wait for the coordinator's first message.")  # fmt: skip
 @click.option("--epsilon", type=options.POSITIVE,
@@ -167,10 +201,9 @@ def _coordinate_task(address: ListenAddress, experiment: Experiment, console: Co
 @options.seed
 @options.observe
 def agent(
-    number: int, coordinator: str, data: Path | None, ledger: Path | None, network: str | None,
-    key: Path | None, plain: bool, bind: str | None, advertise: str | None, objective: str | None,
-    code_folder: Path, patience: float, out: Path | None, seed: int | None, observe: bool,
-    **claims: Any,
+    number: int, coordinator: str, data: Path | None, schema: Path | None, ledger: Path | None,
+    network: str | None, key: Path | None, plain: bool, bind: str | None, advertise: str | None,
+    patience: float, out: Path | None, seed: int | None, observe: bool, **claims: Any,
 ) -> None:  # fmt: skip
     """Run agent NUMBER of a network: it holds the private data and exchanges messages with the
     coordinator and its neighbours."""
@@ -185,14 +218,12 @@ def agent(
     def notify(text: str) -> None:
         click.echo(f"agent {number}: {printable(text)}", err=True)
 
-    agreement, ring, own = _read_own_copy(network, number, key, Claims(**claims))
+    agreement, ring, own, table = _read_own_copy(network, number, key, schema, Claims(**claims))
     folder = out or _own_folder(number)
     if seed is not None:
         notify("NOT PRIVATE: a seed was given; anyone who knows it can take the noise off")
     if observe:
         notify("NOT PRIVATE: states are observed; x, y and noise are written to a file")
-    if objective:
-        options.append_to_path(code_folder)
     ledger = ledger or _ledger_beside(data)
     if ledger and seed is not None:
         raise click.UsageError(
@@ -204,9 +235,9 @@ def agent(
         connect=ConnectSettings(coordinator, bind, advertise, ring, plain, patience),
         randomness=Randomness(secret),
         data=data,
+        schema=table,
         ledger=ledger,
         agreement=agreement,
-        trusted_code=objective,
         observe=folder if observe else None,
         folder=folder,
         claims=own,
@@ -224,42 +255,64 @@ def _ledger_beside(data: Path | None) -> Path | None:
 
 
 def _read_own_copy(
-    network: str | None, number: int, key: Path | None, claims: Claims
-) -> tuple[Agreement | None, KeyRing | None, Claims]:
+    network: str | None, number: int, key: Path | None, schema: Path | None, claims: Claims
+) -> tuple[Agreement | None, KeyRing | None, Claims, Schema | None]:
     """What the owner's copy of the network file, if there is one, prescribes for this agent."""
     if network is None and key:
         raise click.UsageError("--key needs --network, which lists the public keys")
     if network is None and claims.epsilon is not None:
         reason = "the coordinator must not choose what the budget is spent on"
         raise click.UsageError(f"--epsilon needs --network: {reason}")
+    table = _read_schema(schema)
     if network is None:
-        return None, None, claims
+        return None, None, claims, table
     # Loads pydantic and the whole schema, which an agent needs for this alone.
     from cpgt.deployment.agreements import agreement_of, owners_claims
     from cpgt.deployment.keyring import ring_of
 
     model = options.load(network, reads_data=False)  # --data names the file
+    if table and table != model.table_schema:
+        raise click.UsageError(f"{schema} is not the schema in {network}; leave --schema out")
     ring = ring_of(model, number, key) if key else None
-    return agreement_of(model, number), ring, owners_claims(model, number, claims)
+    claims = owners_claims(model, number, claims)
+    return agreement_of(model, number), ring, claims, model.table_schema
+
+
+def _read_schema(path: Path | None) -> Schema | None:
+    if path is None:
+        return None
+    from cpgt.tables.schema import load_schema
+
+    return load_schema(path)
 
 
 @click.command()
 @click.argument("network")
 @click.option("--out", type=click.Path(file_okay=False, path_type=Path), required=True,
               help="Folder for the files.")  # fmt: skip
+@options.code
 @options.change
 def data(network: str, out: Path, overrides: tuple[str, ...]) -> None:
-    """Make the synthetic data of NETWORK, one file for each agent: OUT/1/data.npz, ..."""
-    from cpgt.configuration.data import write_data
+    """The data of NETWORK, one file for each agent: OUT/1/data.npz, or a copy of its table.
+
+    Synthetic data is made. Tables are copied, and so are other tables beside them."""
+    from cpgt.configuration.data import copy_data, data_name, other_tables, write_data
     from cpgt.configuration.loading import NetworkError
 
     model = options.load(network, overrides)
-    if model.synthetic is None:
+    if model.synthetic is None and model.data is None:
         reason = "this network's agents bring their own data"
         raise NetworkError(f"{network}: synthetic: is missing; {reason}")
-    options.check_new(out / str(number) / "data.npz" for number in model.agents)
-    for number, path in write_data(model, out).items():
+    options.check_new(out / str(number) / data_name(model, number) for number in model.agents)
+    for path in filter(None, map(model.data_file, model.agents)):
+        if not path.exists():
+            raise NetworkError(f"{network}: data: there is no file {path}")
+    files = write_data(model, out) if model.synthetic else copy_data(model, out)
+    for number, path in files.items():
         click.echo(f"agent {number}: {path}")
+    for table in other_tables(model):
+        (out / table.name).write_bytes(table.read_bytes())
+        click.echo(f"{out / table.name}")
 
 
 def _own_folder(number: int) -> Path:

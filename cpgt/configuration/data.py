@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 
 from cpgt.agent.objectives import Data, Objective
-from cpgt.agent.objectives.loading import load_data
 from cpgt.agent.objectives.registry import build_objective, build_record_objective
 from cpgt.agent.privacy.budget import Claims
 from cpgt.agent.privacy.mechanisms import protects_records
+from cpgt.agent.private_data import read_data, usable_data
 from cpgt.configuration.network import Network
 from cpgt.configuration.synthetic import GENERATORS, draw_for
 from cpgt.process.files import private_file
@@ -28,14 +28,39 @@ def make_data(network: Network, agent: int) -> dict[str, Floats]:
 
 
 def write_data(network: Network, folder: Path) -> dict[int, Path]:
-    """Write one file for each agent, readable by its owner only."""
+    """Write the synthetic data, one file for each agent, readable by its owner only."""
     paths = {}
     for agent in network.agents:
-        path = folder / str(agent) / "data.npz"
+        path = folder / str(agent) / data_name(network, agent)
         with private_file(path, replace=True) as file:
             np.savez(file, allow_pickle=False, **make_data(network, agent))
         paths[agent] = path
     return paths
+
+
+def copy_data(network: Network, folder: Path) -> dict[int, Path]:
+    """Copy the file of each agent that the network names, readable by its owner only."""
+    paths = {}
+    for agent in network.agents:
+        source = network.data_file(agent)
+        assert source
+        paths[agent] = folder / str(agent) / data_name(network, agent)
+        with private_file(paths[agent], replace=True) as file:
+            file.write(source.read_bytes())
+    return paths
+
+
+def data_name(network: Network, agent: int) -> str:
+    """The name of an agent's file among those that are written or copied."""
+    source = network.data_file(agent)
+    return f"data{source.suffix if source else '.npz'}"
+
+
+def other_tables(network: Network) -> list[Path]:
+    """Tables beside those of the agents, such as a public sample or test records."""
+    own = {network.data_file(agent) for agent in network.agents}
+    folders = {path.parent for path in own if path}
+    return sorted(path for folder in folders for path in folder.glob("*.csv") if path not in own)
 
 
 def build_objectives(network: Network, files: dict[int, Path]) -> list[Objective]:
@@ -58,4 +83,6 @@ def find_data(
     """The agent's data: from `files`, or synthetic, or from the file that the network names."""
     if network.synthetic and agent not in files:
         return make_data(network, agent)
-    return load_data(files.get(agent) or network.data_file(agent), finite=finite)
+    path, schema = files.get(agent) or network.data_file(agent), network.table_schema
+    data = read_data(path, schema)
+    return usable_data(path, schema, data) if finite else data

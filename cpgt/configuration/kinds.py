@@ -26,6 +26,8 @@ from pydantic import (
 )
 from pydantic_core import CoreSchema
 
+from cpgt.extensions import is_extension
+
 TAG = "kind="  # marks the step of an error's path that is a choice and no key of the file
 
 
@@ -61,8 +63,8 @@ AnySection = TypeVar("AnySection", bound=KindSection)
 class Kinds(Generic[AnySection]):
     """The kinds of a section. Annotates a subclass of KindSection, which has the common keys.
 
-    `given` are parameters of the factories that do not come from the file. A kind for which
-    `is_code` holds is the user's own code, with options of which nothing is known here.
+    `given` are parameters of the factories that do not come from the file. With `section`, kinds
+    that are not built in may be named, with options of which nothing is known here.
     """
 
     def __init__(
@@ -70,11 +72,11 @@ class Kinds(Generic[AnySection]):
         base: type[AnySection],
         registry: Mapping[str, Callable[..., Any]],
         given: Collection[str] = (),
-        is_code: Callable[[str], bool] | None = None,
+        section: str | None = None,
     ) -> None:
         self.base = base
         self.registry = registry
-        self._is_code = is_code
+        self._section = section
         self.models = {kind: self._model(kind, given) for kind in registry}
 
     def _model(self, kind: str, given: Collection[str]) -> type[AnySection]:
@@ -100,7 +102,7 @@ class Kinds(Generic[AnySection]):
         tagged: list[Any] = [
             Annotated[model, Tag(TAG + kind)] for kind, model in self.models.items()
         ]
-        if self._is_code:
+        if self._section:
             tagged.append(Annotated[self.base, Tag(TAG)])
         union = reduce(or_, tagged)
         return handler.generate_schema(Annotated[union, Discriminator(self._tag)])
@@ -112,7 +114,8 @@ class Kinds(Generic[AnySection]):
             kind = getattr(section, "kind", None)
         if not isinstance(kind, str):
             return None
-        return TAG if self._is_code and self._is_code(kind) else TAG + kind
+        own = self._section and is_extension(self._section, kind, self.registry)
+        return TAG if own else TAG + kind
 
 
 def options_of(factory: Callable[..., Any], given: Collection[str]) -> dict[str, tuple[Any, Any]]:

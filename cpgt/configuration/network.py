@@ -9,7 +9,8 @@ from pydantic import model_validator
 from cpgt.agent.algorithms import AnyAlgorithm
 from cpgt.agent.algorithms.registry import ALGORITHMS, build_algorithm
 from cpgt.agent.compressors.registry import COMPRESSORS
-from cpgt.agent.objectives.registry import OBJECTIVES, is_code
+from cpgt.agent.objectives.registry import OBJECTIVES
+from cpgt.agent.try_out import check_algorithm
 from cpgt.configuration.kinds import Kinds, KindSection
 from cpgt.configuration.schema import (
     PUBLIC_FAMILIES,
@@ -18,14 +19,16 @@ from cpgt.configuration.schema import (
     SyntheticSection,
 )
 from cpgt.configuration.synthetic import FITTING, GENERATORS, require_moderate
+from cpgt.tables.schema import Schema
 
 ALGORITHM = Kinds(
     AlgorithmSection,
     {kind: family.make for kind, family in ALGORITHMS.items()},
     given=("compressor", "noise"),
+    section="algorithm",
 )
-COMPRESSOR = Kinds(KindSection, COMPRESSORS)
-OBJECTIVE = Kinds(KindSection, OBJECTIVES, given=("data",), is_code=is_code)
+COMPRESSOR = Kinds(KindSection, COMPRESSORS, section="compressor")
+OBJECTIVE = Kinds(KindSection, OBJECTIVES, given=("data",), section="objective")
 SYNTHETIC = Kinds(SyntheticSection, GENERATORS, given=("draw",))
 
 FAMILIES: dict[str, Kinds[Any]] = {
@@ -34,6 +37,14 @@ FAMILIES: dict[str, Kinds[Any]] = {
     "compressor": COMPRESSOR,
     "objective": OBJECTIVE,
     "synthetic": SYNTHETIC,
+}
+
+
+# the objectives that can be fitted to a table, by its task
+TASKS: dict[str, tuple[str, ...]] = {
+    "classification": ("logistic", "softmax"),
+    "regression": ("ridge", "huber", "least-squares"),
+    "counts": ("poisson",),
 }
 
 
@@ -50,10 +61,26 @@ class Network(PublicNetwork):
     @model_validator(mode="after")
     def _agents_can_run_it(self) -> Network:
         algorithm = self.algorithm_of(1)
+        if self.table_schema and self.objective.kind in OBJECTIVES:
+            self._check_table(self.table_schema)
         if self.synthetic:
             self._check_synthetic(self.synthetic)
-            algorithm.check(self.synthetic.dimension * self.objective.options.get("classes", 1))
+            dimension = self.synthetic.dimension * self.objective.options.get("classes", 1)
+            check_algorithm(algorithm, dimension)
         return self
+
+    def _check_table(self, schema: Schema) -> None:
+        kind, options = self.objective.kind, self.objective.options
+        if kind not in TASKS[schema.task]:
+            choices = " or ".join(TASKS[schema.task])
+            target = f"the table's target {schema.target.column!r} is for {schema.task}"
+            raise ValueError(f"objective.kind: {target}; choose {choices}, not {kind!r}")
+        if schema.task == "classification" and options.get("classes", 2) != schema.classes:
+            classes = f"{schema.target.column!r} has {schema.classes} classes"
+            advice = "objective.classes: must be equal" if "classes" in options else "use softmax"
+            raise ValueError(f"{advice}; the table's target {classes}")
+        if options.get("intercept") and not schema.intercept:
+            raise ValueError("objective.intercept: the table has none; set table.intercept = true")
 
     def _check_synthetic(self, synthetic: SyntheticSection) -> None:
         fitting = FITTING.get(self.objective.kind, tuple(GENERATORS))

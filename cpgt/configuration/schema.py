@@ -15,12 +15,26 @@ from typing import Annotated, Any, Literal, NamedTuple
 import msgpack
 import tomli_w
 from pydantic import AfterValidator, Field, field_validator, model_validator
+from pydantic_core import PydanticCustomError
 
 from cpgt.bounds import Bounds, InsideUnit, NonNegative, Positive, PositiveFraction, Size
 from cpgt.configuration.kinds import Kinds, KindSection, Section
-from cpgt.topologies import GRAPHS, WEIGHTS, Topology, TopologyError, given_weights
+from cpgt.extensions import GROUPS, code_named_in
+from cpgt.tables.errors import SchemaError
+from cpgt.tables.schema import Schema, load_schema, parse_schema, schema_as_dict
+from cpgt.topologies import (
+    GRAPHS,
+    WEIGHTS,
+    Topology,
+    TopologyError,
+    given_weights,
+    make_graph,
+    make_weights,
+)
 from cpgt.wire.keys import is_key
 
+# the type of a mistake whose text has whole lines
+WHOLE_LINES = "whole_lines"
 # the algorithms with noise that exchange x alone, so that noise.s_y is 0
 NOISE_ON_X_ALONE = ("private-gradient-descent",)
 # the algorithms for which the account of the state mechanism is known
@@ -226,8 +240,8 @@ class StopSection(Section):
     ] = None
 
 
-GRAPH = Kinds(KindSection, GRAPHS)
-WEIGHTING = Kinds(WeightsSection, WEIGHTS, given=("graph",))
+GRAPH = Kinds(KindSection, GRAPHS, section="graph")
+WEIGHTING = Kinds(WeightsSection, WEIGHTS, given=("graph",), section="weights")
 PUBLIC_FAMILIES: dict[str, Kinds[Any]] = {"graph": GRAPH, "weights": WEIGHTING}
 
 
@@ -259,6 +273,10 @@ class PublicNetwork(Section):
     data: Annotated[
         str | None, "File of each agent's data, with {id} for its number; in this file's folder."
     ] = None
+    table: Annotated[
+        dict[str, Any] | None,
+        "Schema of the agents' tables: a file, or `[table]` with its keys (docs/tables.md).",
+    ] = None
     algorithm: AlgorithmSection
     graph: Annotated[KindSection, GRAPH, "Agents exchange messages with their neighbours."]
     weights: Annotated[WeightsSection, WEIGHTING] = WEIGHTING.section("metropolis")
@@ -269,6 +287,18 @@ class PublicNetwork(Section):
     synthetic: SyntheticSection | None = None
     stop: StopSection = StopSection()
     keys: KeysSection | None = None
+
+    @field_validator("table", mode="before")
+    @classmethod
+    def _resolve_table(cls, table: Any) -> Any:
+        """The keys of the schema in place of its file: what is agreed is in one file."""
+        if not isinstance(table, str | Mapping):
+            return table
+        try:
+            schema = load_schema(table) if isinstance(table, str) else parse_schema(table, "table")
+        except SchemaError as error:
+            raise PydanticCustomError(WHOLE_LINES, "{lines}", {"lines": str(error)}) from None
+        return schema_as_dict(schema)
 
     @model_validator(mode="after")
     def _fits_together(self) -> PublicNetwork:
@@ -299,15 +329,24 @@ class PublicNetwork(Section):
     @cached_property
     def topology(self) -> Topology:
         try:
-            graph = GRAPHS[self.graph.kind](**self.graph.options)
+            graph = make_graph(self.graph.kind, self.graph.options)
         except TopologyError as error:
             raise ValueError(f"graph: {error}") from None
         try:
             if self.weights.matrix is not None:
                 return given_weights(graph, self.weights.matrix)
-            return WEIGHTS[self.weights.kind](graph, **self.weights.options)
+            return make_weights(self.weights.kind, graph, self.weights.options)
         except TopologyError as error:
             raise ValueError(f"weights: {error}") from None
+
+    @property
+    def table_schema(self) -> Schema | None:
+        return None if self.table is None else parse_schema(self.table, "table")
+
+    @property
+    def code(self) -> list[str]:
+        """The code that this network names, as `module:factory`."""
+        return code_named_in(self.model_dump(include=set(GROUPS)))
 
     @property
     def agents(self) -> range:
@@ -374,12 +413,18 @@ class PublicNetwork(Section):
     def parameters(self, agent: int) -> dict[str, Any]:
         """What the plan tells this agent: public parameters only, never where its data is."""
         return {
+            "network": {
+                "name": self.name,
+                "agents": len(self.agents),
+                "graph": self.graph.model_dump(exclude_none=True, mode="json"),
+            },
             "algorithm": self.algorithm.model_dump(),
             "compressor": self.compressor.model_dump(),
             "noise": self.noise.of(agent),
             "privacy": self.claims,
             "objective": self.objective.model_dump(),
             "start": self.start,
+            **({"table": self.table_schema.digest} if self.table_schema else {}),
         }
 
     def data_file(self, agent: int) -> Path | None:

@@ -77,6 +77,16 @@ def classification(
     return {"A": A, "labels": np.argmax(A @ weights.T + gumbel, axis=1).astype(np.float64)}
 
 
+def counts(draw: Draw, dimension: int, rows: Rows, heterogeneity: Heterogeneity = 0.0) -> Arrays:
+    """Counts b with the Poisson distribution of the rate exp(A x), where A x is N(0, 1).
+
+    x is common to all agents, plus heterogeneity times a vector of each agent."""
+    A = draw.own.standard_normal((rows, dimension))
+    common, own = draw.common.standard_normal(dimension), draw.own.standard_normal(dimension)
+    x = common / np.linalg.norm(common) + heterogeneity * own / np.linalg.norm(own)
+    return {"A": A, "b": draw.own.poisson(np.exp(A @ x)).astype(np.float64)}
+
+
 def quadratic(
     draw: Draw,
     dimension: int,
@@ -115,6 +125,7 @@ GENERATORS: dict[str, Callable[..., Arrays]] = {
     "gaussian": gaussian,
     "regression": regression,
     "classification": classification,
+    "counts": counts,
     "quadratic": quadratic,
 }
 
@@ -123,6 +134,7 @@ FITTING: dict[str, tuple[str, ...]] = {
     "least-squares": ("gaussian", "regression"),
     "ridge": ("gaussian", "regression"),
     "huber": ("gaussian", "regression"),
+    "poisson": ("counts",),
     "logistic": ("classification",),
     "softmax": ("classification",),
     "quadratic": ("quadratic",),

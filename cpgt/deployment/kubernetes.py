@@ -18,7 +18,6 @@ from typing import Any, TypeAlias
 
 import yaml
 
-from cpgt.agent.objectives.registry import is_code
 from cpgt.configuration.loading import NetworkError
 from cpgt.configuration.network import Network
 from cpgt.deployment.keyring import COORDINATOR, key_file
@@ -205,16 +204,16 @@ def script(name: str, network: Network) -> str:
         f"--coordinator tcp://{name}-0.{name}:{COORDINATOR_PORT}",
         f'--bind tcp://0.0.0.0:{AGENT_PORT} --advertise "tcp://{name}-${INDEX}.{name}:{AGENT_PORT}"',
     ]
-    if is_code(network.objective.kind):
-        agent.append(f"--objective {shlex.quote(network.objective.kind)}")
+    code = [f"--code {shlex.quote(kind)}" for kind in network.code]
+    agent += code
     data = _data(network)
     agent += [f"--data {data}"] if data else []
     return f"""set -e
 install -m 600 /keys/private.key /private/private.key  # the mounted file is readable by its group
 if [ "${INDEX}" = 0 ]; then
-  exec {CONTINUED.join([*coordinator, *both])}
+  exec {CONTINUED.join([*coordinator, *code, *both])}
 fi
-{"cpgt data /network/network.toml --out /private" if network.synthetic else ""}
+{" ".join(["cpgt data /network/network.toml --out /private", *code]) if network.synthetic else ""}
 exec {CONTINUED.join([*agent, *both])}
 """
 

@@ -19,7 +19,7 @@ from cpgt.deployment.keyring import COORDINATOR, key_file, make_keys
 from cpgt.deployment.slurm_task import OWN_ADDRESS, START_SECONDS, write_tasks
 from cpgt.runs.experiment import Experiment
 from cpgt.runs.handover import CPGT
-from cpgt.runs.launch import agent_commands
+from cpgt.runs.launch import agent_commands, code_flags
 
 SCRIPT, LOG = "job.sh", "job.log"
 # The first such line of a job's log is the cause of its end. Later ones are consequences.
@@ -47,6 +47,7 @@ def write_job(network: Network, folder: Path, experiment: Experiment, search: Pa
     file.write_text(network.to_toml(), encoding="utf-8")
     coordinator = [*CPGT, "coordinator", str(file), "--bind", OWN_ADDRESS, "--out", str(folder)]
     coordinator += ["--wait", f"{START_SECONDS:g}", "--key", str(key_file(keys, COORDINATOR))]
+    coordinator += code_flags(network, search)
     agents = [
         [*command, "--network", str(file), "--key", str(key_file(keys, agent))]
         for agent, command in agent_commands(network, folder, experiment, search).items()

@@ -1,7 +1,8 @@
-"""Files that only their owner can read."""
+"""Files that only their owner can read, and files of others that may have any size."""
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 from typing import BinaryIO
@@ -16,3 +17,10 @@ def private_file(path: Path, *, replace: bool = False) -> BinaryIO:
     if replace:
         path.unlink(missing_ok=True)
     return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb")
+
+
+def read_bounded(path: Path, largest: int) -> str:
+    """The text of a file. Raises OSError, before it reads, if the file has more bytes."""
+    if path.stat().st_size > largest:
+        raise OSError(errno.EFBIG, f"it is larger than {largest:,} B")
+    return path.read_text(encoding="utf-8")

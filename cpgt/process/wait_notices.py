@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 
 from cpgt.process.timing import REPEAT_SECONDS
@@ -30,6 +31,13 @@ class WaitNotices:
 def name_agents(agents: Sequence[object]) -> str:
     """agent 3; agents 3, 5"""
     return ("agent " if len(agents) == 1 else "agents ") + ", ".join(map(str, agents))
+
+
+def late_agents(notice: str) -> list[int]:
+    """The agents that a notice of a wait between rounds names; none for any other text."""
+    wait = re.fullmatch(r"waiting for agents? (.+), round \d+", notice)
+    agents = re.sub(r"\(.*?\)", "", wait[1]) if wait else ""
+    return [int(number) for number in re.findall(r"\d+", agents)]
 
 
 def _since(late: Mapping[int, float], now: float) -> str:

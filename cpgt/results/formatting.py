@@ -4,12 +4,23 @@ from __future__ import annotations
 
 import json
 import math
+import os
+import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
-from rich.table import Table
+from rich.console import Console
+from rich.table import Column, Table
+
+PIPED = 10_000  # columns: what another program reads is not wrapped
+
+
+def make_console(*, quiet: bool = False, stderr: bool = False) -> Console:
+    stream = sys.stderr if stderr else sys.stdout
+    width = None if stream.isatty() or "COLUMNS" in os.environ else PIPED
+    return Console(quiet=quiet, stderr=stderr, highlight=False, width=width)
 
 
 def make_table(headings: Sequence[str], rows: Iterable[Sequence[str]], **options: Any) -> Table:
@@ -18,6 +29,13 @@ def make_table(headings: Sequence[str], rows: Iterable[Sequence[str]], **options
     for row in rows:
         table.add_row(*row)
     return table
+
+
+def numbers_table(*headings: str, **options: Any) -> Table:
+    """A table whose first column gives way on a narrow terminal; numbers are never cut."""
+    first, *rest = headings
+    numbers = (Column(name, no_wrap=True) for name in rest)
+    return Table(Column(first, overflow="fold"), *numbers, **options)
 
 
 def format_number(value: float | None, spec: str, missing: str = "-") -> str:

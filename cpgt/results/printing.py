@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from statistics import fmean
 from typing import Any
 
 from msgspec import UNSET, UnsetType
@@ -12,36 +11,58 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from cpgt.models.model_file import NAME, describe_model, load_model
+from cpgt.models.promise import ADJACENT, WHOLE_RUN
 from cpgt.process.text import printable
+from cpgt.results.formatting import numbers_table
 from cpgt.results.summary import Comparison, Privacy, Residual, Summary
-from cpgt.results.traffic import ALL_LAYERS, HEADINGS, LINK, EdgeTraffic, KernelTraffic, Traffic
-
-MAX_ROWS = 12
+from cpgt.results.traffic import ALL_LAYERS, HEADINGS, LINK, KernelTraffic, Traffic
 
 
-def print_summary(summary: Summary, out: Path, console: Console) -> None:
+def print_summary(summary: Summary, out: Path, console: Console, *, edges: bool = False) -> None:
+    """What `cpgt run` shows at its end; with `edges`, also the bytes on each of them."""
     speed = summary.rounds_per_second
     console.print(
         f"\n[bold]{escape(printable(summary.network['name']))}[/]: {summary.agents} agents, "
-        f"d = {summary.dimension}, {summary.rounds:,} rounds"
+        + (f"d = {summary.dimension}, " if summary.dimension is not None else "")
+        + f"{summary.rounds:,} rounds"
         + (f", {speed:,.0f} rounds/s" if speed else "")
         + ("" if summary.status == "completed" else f" ({printable(escape(summary.status))})")
     )
-    if summary.dimension is not None:
+    if distance_rows(summary.residual):
         console.print(_residual_table(summary.residual))
-        console.print(_edge_table(summary.bytes.edges))
+    if any(edge.rounds for edge in summary.bytes.edges):
+        if edges:
+            console.print(_edge_table(summary.bytes))
+        console.print(_bytes_table(summary.bytes, summary.uncompressed))
         for line in kernel_lines(summary.bytes):
             console.print(line, highlight=False)
-    if summary.uncompressed:
-        console.print(_comparison_table(summary.bytes, summary.uncompressed))
-    for line in _privacy_lines(summary.privacy):
+    if summary.not_converged:
+        text = printable(summary.not_converged)
+        console.print(text, highlight=False, markup=False, soft_wrap=True)
+    for line in privacy_lines(summary.privacy):
         console.print(printable(line), highlight=False, markup=False)
     for reason in summary.not_private:
         console.print(f"[bold red]NOT PRIVATE[/]: {escape(printable(reason))}", highlight=False)
     console.print(f"files: {out}", highlight=False, soft_wrap=True)
 
 
+def print_model(out: Path, console: Console) -> None:
+    """Where the model of the run is, and what it promises, if it has left one."""
+    if (out / NAME).exists():
+        for line in describe_model(load_model(out), out / NAME):
+            console.print(printable(line), highlight=False, markup=False, soft_wrap=True)
+
+
 def _residual_table(residual: Residual) -> Table:
+    table = Table("distance", "value", "meaning")
+    for name, value, meaning in distance_rows(residual):
+        table.add_row(name, "not finite" if value is None else f"{value:.3g}", meaning)
+    return table
+
+
+def distance_rows(residual: Residual) -> list[tuple[str, float | None, str]]:
+    """Name, value and meaning of all that is known; None stands for what is not finite."""
     rows: list[tuple[str, float | UnsetType | None, str]] = []
     if residual.observed:
         seen = residual.observed
@@ -56,50 +77,31 @@ def _residual_table(residual: Residual) -> Table:
         ("last public message", change, "how far the references still move"),
         ("public disagreement", residual.disagreement, "x^c of the agents from their mean"),
     ]
-    table = Table("distance", "value", "meaning")
-    for name, value, meaning in rows:
-        if value is not UNSET:
-            table.add_row(name, "not finite" if value is None else f"{value:.3g}", meaning)
+    return [(name, value, meaning) for name, value, meaning in rows if value is not UNSET]
+
+
+def _edge_table(traffic: Traffic) -> Table:
+    table = numbers_table("bytes a round, by edge", *HEADINGS)
+    for edge in traffic.edges:
+        sizes = (edge.per_round[layer] for layer in ALL_LAYERS)
+        table.add_row(f"{edge.sender} -> {edge.receiver}", *_cells(sizes, "{:,.1f}"))
     return table
 
 
-def _edge_table(edges: Iterable[EdgeTraffic]) -> Table:
-    """One row for each sender, because all its neighbours get the same frames. The kernel's counts
-    are means over the neighbours."""
-    table = Table("bytes a round on each edge", *HEADINGS)
-    senders: dict[int, list[EdgeTraffic]] = {}
-    for edge in edges:
-        senders.setdefault(edge.sender, []).append(edge)
-    for sender, own in list(senders.items())[:MAX_ROWS]:
-        receivers = ", ".join(str(edge.receiver) for edge in own[:MAX_ROWS])
-        more = " ..." if len(own) > MAX_ROWS else ""
-        means = (_mean(edge.per_round[layer] for edge in own) for layer in ALL_LAYERS)
-        table.add_row(f"{sender} -> {receivers}{more}", *_cells(means, "{:.1f}"))
-    if len(senders) > MAX_ROWS:
-        table.add_row(f"... {len(senders) - MAX_ROWS} more in summary.json")
-    return table
-
-
-def _comparison_table(ours: Traffic, theirs: Comparison) -> Table:
-    table = Table(f"bytes a round, all {len(ours.edges)} edges", *HEADINGS)
-    twin = f"uncompressed (measured, {theirs.rounds:,} rounds)"
-    for name, sizes, form in (
-        ("this network", ours.per_round, "{:,.0f}"),
-        (twin, theirs.per_round, "{:,.0f}"),
-        ("saving", theirs.saving, "{:.2f} x"),
-    ):
+def _bytes_table(ours: Traffic, theirs: Comparison | UnsetType) -> Table:
+    """The sum over all edges; each edge is in summary.json."""
+    table = numbers_table(f"bytes a round, all {len(ours.edges)} edges", *HEADINGS)
+    rows = [("this network", ours.per_round, "{:,.0f}")]
+    if theirs:
+        twin = f"uncompressed (measured, {theirs.rounds:,} rounds)"
+        rows += [(twin, theirs.per_round, "{:,.0f}"), ("saving", theirs.saving, "{:.2f} x")]
+    for name, sizes, form in rows:
         table.add_row(name, *_cells((sizes[layer] for layer in ALL_LAYERS), form))
     return table
 
 
 def _cells(values: Iterable[float | None], form: str) -> list[str]:
     return ["-" if value is None else form.format(value) for value in values]
-
-
-def _mean(sizes: Iterable[float | None]) -> float | None:
-    """None if one of them is unknown."""
-    known = list(sizes)
-    return None if None in known else fmean(size for size in known if size is not None)
 
 
 def kernel_lines(traffic: Traffic) -> list[str]:
@@ -109,6 +111,8 @@ def kernel_lines(traffic: Traffic) -> list[str]:
     link = traffic.total[LINK]
     segments, headers = traffic.kernel.segments, traffic.kernel.headers
     if link is None or segments is None or headers is None:
+        if traffic.kernel.miscounted is None:
+            return ["tcp: not known, because not every agent reported before the run was cut off"]
         return [
             "tcp: not available, because not every agent's kernel counts bytes "
             "(Linux does from 4.19 on)"
@@ -136,7 +140,7 @@ def _reconciliation(kernel: KernelTraffic, edges: int) -> str:
     return f"kernel's byte counts: equal to handshake + frames on {equal}{rest}"
 
 
-def _privacy_lines(privacy: Privacy) -> list[str]:
+def privacy_lines(privacy: Privacy) -> list[str]:
     lines = [f"the run ended early: {privacy.ended_by}"] if privacy.ended_by else []
     known = [(of.epsilon, a) for a, of in privacy.agents.items() if of.epsilon is not None]
     if not known:
@@ -149,14 +153,6 @@ def _privacy_lines(privacy: Privacy) -> list[str]:
         return [*lines, f"privacy: epsilon {epsilon:.6g}, {_whole_run(privacy.claims)}"]
     measure = _measured_in(privacy.claims, privacy.agents[agent].budget)
     return [*lines, f"privacy: epsilon {epsilon:.6g} spent by agent {agent}, {rank} ({measure})"]
-
-
-WHOLE_RUN = ("gradient", "objective")  # the mechanisms whose epsilon does not grow with the rounds
-ADJACENT = {
-    "record": "if one record of an agent is replaced",
-    "add-remove": "if one record of an agent is added or removed",
-    "function": "if an agent's linear term changes by up to its sensitivity",
-}
 
 
 def _whole_run(claims: Mapping[str, Any]) -> str:

@@ -13,14 +13,15 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import numpy as np
 from msgspec import UNSET, Struct, UnsetType
 
 from cpgt.configuration.schema import PublicNetwork
 from cpgt.coordinator.errors import RunError
 from cpgt.coordinator.session import Session
 from cpgt.coordinator.traffic_log import TrafficLog
+from cpgt.models.evaluate import Evaluation
 from cpgt.process.exit_codes import BAD_INPUT, INTERRUPTED
+from cpgt.results.convergence import unsettled
 from cpgt.results.traffic import ALL_LAYERS, Means, Traffic, summarise_traffic
 
 PACKAGES = ("cpgt", "numpy", "pyzmq", "msgpack", "cryptography")
@@ -79,6 +80,9 @@ class Summary(Struct, frozen=True):
     residual: Residual
     bytes: Traffic
     uncompressed: Comparison | UnsetType = UNSET
+    test: Evaluation | UnsetType = UNSET  # of the model, on the user's test records
+    baselines: dict[str, list[Evaluation]] | UnsetType = UNSET  # of other ways to use the records
+    not_converged: str | UnsetType = UNSET  # how this shows, and what to change
 
 
 def summarise(
@@ -97,6 +101,7 @@ def summarise(
         for agent, member in sorted(session.members.items())
     }
     packages = {name: version(name) for name in PACKAGES}
+    residual = _public_residual(session)
     return Summary(
         status=status,
         error=failure.reason if failure else None,
@@ -109,19 +114,24 @@ def summarise(
         rounds=rounds,
         seconds=seconds,
         rounds_per_second=rounds / seconds if seconds > 0 else None,
-        residual=_public_residual(session),
+        residual=residual,
         bytes=summarise_traffic(traffic_log, completed=failure is None),
+        not_converged=_not_converged(network, rounds, residual),
     )
 
 
 def _public_residual(session: Session) -> Residual:
-    change = session.grants.change
-    references = [m.finished.reference for _, m in sorted(session.members.items()) if m.finished]
-    if not references or not all(references):
+    change, result = session.grants.change, session.members.public_result
+    if result is None:
         return Residual(change)
-    stacked = np.array([np.frombuffer(reference, "<f8") for reference in references])
-    mean = stacked.mean(axis=0)
-    return Residual(change, float(np.linalg.norm(stacked - mean)), mean.tolist())
+    return Residual(change, result.disagreement, result.mean.tolist())
+
+
+def _not_converged(network: PublicNetwork, rounds: int, residual: Residual) -> str | UnsetType:
+    if residual.disagreement is UNSET or residual.public_result is UNSET:
+        return UNSET
+    seen = residual.change, residual.disagreement, residual.public_result
+    return unsettled(network, rounds, *seen) or UNSET
 
 
 def compare(compressed: Summary, uncompressed: Summary) -> Comparison:

@@ -12,28 +12,49 @@ from msgspec.structs import replace
 from rich.console import Console
 
 from cpgt.agent.algorithms import Limit
-from cpgt.agent.algorithms.registry import ALGORITHMS
+from cpgt.agent.algorithms.registry import algorithm_kind
 from cpgt.agent.trace import pack
 from cpgt.configuration.data import build_objectives
+from cpgt.configuration.kinds import KindSection
 from cpgt.configuration.network import ALGORITHM, COMPRESSOR, OBJECTIVE, Network
-from cpgt.configuration.schema import MAX_NAME, NoiseSection, PrivacySection, StopSection
+from cpgt.configuration.schema import (
+    GRAPH,
+    MAX_NAME,
+    WEIGHTING,
+    NoiseSection,
+    PrivacySection,
+    StopSection,
+)
 from cpgt.coordinator.errors import RunError
-from cpgt.results.printing import print_summary
+from cpgt.models.evaluate import evaluate_model
+from cpgt.models.model_file import load_model
+from cpgt.results.evaluations import HeldOut, print_evaluation
+from cpgt.results.printing import print_model, print_summary
+from cpgt.results.report import leave_report
 from cpgt.results.summary import Distances, Summary, compare, read_summary, write_summary
 from cpgt.runs.experiment import Experiment
 from cpgt.runs.folder import agent_folder
 from cpgt.runs.launch import run_coordinator
+from cpgt.topologies import Topology
 
 TWIN = "-uncompressed"
 TWIN_ROUNDS = 500  # enough to measure what an uncompressed round costs
 
 
 def complete_run(
-    network: Network, out: Path, experiment: Experiment, console: Console, code: int, *, twin: bool
+    network: Network,
+    out: Path,
+    experiment: Experiment,
+    console: Console,
+    code: int,
+    *,
+    twin: bool,
+    held_out: HeldOut | None = None,
 ) -> int:
     """Complete and print the summary, once the coordinator has ended with `code`. The exit code.
 
-    With `twin`, an uncompressed network is measured, too, if this one compresses."""
+    With `twin`, an uncompressed network is measured, too, if this one compresses. The model is
+    evaluated on `held_out` records."""
     summary = complete_summary(network, out, experiment)
     if code < 0:
         killer = signal.Signals(-code).name
@@ -41,14 +62,21 @@ def complete_run(
         raise RunError(f"the coordinator was killed by {killer}; {left}", 1)
     if summary is None:
         return code  # the coordinator has reported the reason
-    quantizes = ALGORITHMS[network.algorithm.kind].quantizes
+    quantizes = algorithm_kind(network.algorithm.kind).quantizes
     compressed = network.compressor.kind != "identity" or quantizes
     if code == 0 and twin and compressed and len(network.agents) > 1:
         measured = _measure_twin(network, summary.dimension, out / "uncompressed")
         if measured:
             summary = replace(summary, uncompressed=compare(summary, measured))
+    if code == 0 and held_out:
+        figures = evaluate_model(load_model(out), held_out.encoded)
+        summary = replace(summary, test=figures)
     write_summary(summary, out)
     print_summary(summary, out, console)
+    print_model(out, console)
+    if held_out and summary.test:
+        print_evaluation(summary.test, held_out.source, console)
+    console.print(leave_report(out), highlight=False, markup=False, soft_wrap=True)
     return code
 
 
@@ -89,7 +117,9 @@ def _measure_twin(network: Network, dimension: int | None, out: Path) -> Summary
             "noise": NoiseSection() if alone else network.noise,
             "compressor": COMPRESSOR.section("identity"),
             "objective": OBJECTIVE.section("idle", dimension=dimension),
+            **_as_numbers(network.topology),
             "data": None,
+            "table": None,
             "synthetic": None,
             "privacy": PrivacySection(),
             "stop": StopSection(),
@@ -99,3 +129,13 @@ def _measure_twin(network: Network, dimension: int | None, out: Path) -> Summary
     out.mkdir()
     failed = run_coordinator(twin, out, Experiment(), quiet=True)
     return None if failed else read_summary(out)
+
+
+def _as_numbers(topology: Topology) -> dict[str, KindSection]:
+    """The sections of this graph and W without any code that made them."""
+    graph = topology.graph
+    edges = [list(edge) for edge in graph.edges]
+    return {
+        "graph": GRAPH.section("edges", edges=edges, agents=graph.agents),
+        "weights": WEIGHTING.section("metropolis", matrix=topology.weights.tolist()),
+    }

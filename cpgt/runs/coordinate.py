@@ -11,6 +11,7 @@ from rich.console import Console
 from cpgt.configuration.schema import PublicNetwork
 from cpgt.coordinator.epsilon_log import record_epsilon
 from cpgt.coordinator.errors import RunError
+from cpgt.coordinator.event_log import EventLog
 from cpgt.coordinator.server import Hooks, ListenAddress, coordinate
 from cpgt.coordinator.session import SessionSettings
 from cpgt.coordinator.supervisor import Supervisor
@@ -31,12 +32,14 @@ def coordinate_here(
 ) -> None:
     """Coordinate one run in this process. With `commands`, also start its agents.
 
-    Leaves bytes.csv, network.toml and summary.json in `out`. Raises RunError if the run fails.
+    Leaves bytes.csv, windows.csv, events.csv, network.toml and summary.json in `out`. Raises
+    RunError if the run fails.
     """
     settings = _settings(network, wait, supervised=commands is not None)
     not_private = experiment.reasons(network)
     out.mkdir(parents=True, exist_ok=True)
     traffic_log = TrafficLog(out / "bytes.csv", network.neighbours, curve=address.ring is not None)
+    log = EventLog(out / "events.csv")
     with Display(console) as display:
 
         def listening(endpoint: str, supervisor: Supervisor) -> None:
@@ -50,8 +53,11 @@ def coordinate_here(
                 logs = {agent: agent_folder(out, agent) / "log.txt" for agent in commands}
                 supervisor.start(with_endpoint(commands, endpoint), logs)
 
-        # agents that were started here arrive as expected: nothing to report
-        notify = display.note if commands is None else lambda _text: None
+        def notify(text: str) -> None:
+            log.write(text)
+            if commands is None:  # agents that were started here arrive as expected
+                display.note(text)
+
         record = partial(record_epsilon, out / "epsilon.csv")
         hooks = Hooks(notify, display.update, listening, record)
         try:
@@ -59,17 +65,26 @@ def coordinate_here(
         finally:
             withdraw_endpoint(out)
     # not before: the agents would start later
-    from cpgt.results.printing import print_summary
+    from cpgt.results.formatting import make_console
+    from cpgt.results.printing import print_model, print_summary
+    from cpgt.results.public_model import leave_public_model
+    from cpgt.results.report import leave_report
     from cpgt.results.summary import summarise, write_summary
 
     reported = {agent: member.not_private for agent, member in session.members.items()}
     not_private += experiment.reported(reported)
     summary = summarise(network, session, traffic_log, not_private)
     write_summary(summary, out)
+    log.write(f"{summary.status}: {summary.error}" if summary.error else summary.status)
+    own = make_console(quiet=console.quiet or commands is not None)  # else `cpgt run` prints
+    if not session.failure:
+        print_summary(summary, out, own)
+        leave_public_model(network, summary, out)
+        print_model(out, own)
+    if commands is None:
+        own.print(leave_report(out), highlight=False, markup=False, soft_wrap=True)
     if session.failure:
         raise RunError(session.failure.reason, session.failure.exit_code)
-    if commands is None:
-        print_summary(summary, out, Console(quiet=console.quiet))
 
 
 def _settings(network: PublicNetwork, wait: float, *, supervised: bool) -> SessionSettings:

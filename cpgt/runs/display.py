@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
 from typing import Any
 
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.filesize import decimal
 from rich.progress import BarColumn, Progress, TextColumn
+from rich.text import Text
 
 from cpgt.coordinator.session import Session
 from cpgt.coordinator.traffic_log import TrafficLog
@@ -16,19 +18,30 @@ from cpgt.process.text import printable
 PLAIN_SECONDS = 5.0
 
 
+class _TwoLines(Progress):
+    """The second line has what a line of 80 characters has no room for: epsilon, and whom the run
+    waits for."""
+
+    def get_renderables(self) -> Iterable[RenderableType]:
+        yield from super().get_renderables()
+        fields = self.tasks[0].fields if self.tasks else {}
+        rest = "  ".join(filter(None, (fields.get("epsilon"), fields.get("waiting"))))
+        if rest:
+            yield Text(rest, overflow="fold")
+
+
 class Display:
     def __init__(self, console: Console) -> None:
         self._console = console
         self._last_plain = time.monotonic()
-        self._progress = Progress(
+        self._progress = _TwoLines(
             TextColumn("round {task.completed:,} of {task.total:,}"),
-            BarColumn(),
+            BarColumn(bar_width=None),  # what the numbers leave of the line
             TextColumn("{task.fields[speed]} rounds/s"),
             TextColumn("{task.fields[bytes]}"),
             TextColumn("residual {task.fields[residual]}"),
-            TextColumn("{task.fields[epsilon]}"),
-            TextColumn("{task.fields[waiting]}"),
             console=console,
+            expand=True,
             refresh_per_second=4,
             disable=console.quiet or not console.is_terminal,
         )

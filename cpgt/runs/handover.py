@@ -25,6 +25,8 @@ class Task(NamedTuple):
     out: str
     agents: Sequence[tuple[int, Sequence[str]]]  # number and command
     environment: Mapping[str, str]  # of the agents, for variables that the user has not set
+    code: Sequence[str]  # that the network names and may run
+    code_folder: str
 
     def to_json(self) -> bytes:
         return json.dumps(self).encode()

@@ -6,7 +6,6 @@ Under the same seed it gives the same bits, and the same bytes, as the network o
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,37 +21,26 @@ from cpgt.configuration.loading import load_network
 from cpgt.configuration.network import Network
 from cpgt.coordinator.failures import different_dimensions
 from cpgt.process.timing import WINDOWS_GRANTED
+from cpgt.runs.result import Result
 from cpgt.runs.rounds import Part, make_part_private, parts_of, play_round
 from cpgt.wire.arrays import Floats
 from cpgt.wire.sizes import zmtp_size
 from cpgt.wire.transports import MemoryTransport
 
 
-@dataclass(frozen=True, eq=False)
-class Result:
-    """The states of all agents over K rounds, and the bytes they sent. The states are private."""
-
-    x: Floats  # (K + 1, n, d)
-    y: Floats  # (K + 1, n, d), or (K + 1, n, 0) for an algorithm without y
-    eta_y: Floats  # (K, n, d), or (K, n, 0)
-    references: Floats  # (n, d): x^c after the last round, public
-    edges: list[tuple[int, int]]  # directed
-    bytes: dict[str, NDArray[np.int64]]  # layer -> (K, number of directed edges)
-
-    @property
-    def rounds(self) -> int:
-        return len(self.eta_y)
-
-
 class _Memory:
-    """Records states in lists."""
+    """Records states in lists: those of all rounds, or the last one."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, history: bool) -> None:
         self.x: list[Floats] = []
         self.y: list[Floats] = []
         self.eta_y: list[Floats] = []
+        self._history = history
 
     def state(self, values: Floats) -> None:
+        if not self._history:
+            for states in (self.x, self.y, self.eta_y):
+                states.clear()
         self.x.append(values[0].copy())
         self.y.append(values[1:].flatten())
 
@@ -66,29 +54,42 @@ def run(
     *,
     rounds: int | None = None,
     seed: int | None = None,
+    history: bool = True,
 ) -> Result:
     """Run the network in this process. `objectives` (agent 1 first) replace the data files.
 
-    The run ends early as a run of processes does: when a privacy budget is spent, or by `stop`."""
+    The run ends early as a run of processes does: when a privacy budget is spent, or by `stop`.
+    Without `history`, x and y hold the last states alone, with shape (1, n, d)."""
     network = load_network(network) if isinstance(network, str) else network
     objectives = build_objectives(network, {}) if objectives is None else list(objectives)
     _check(network, objectives)
     if rounds is not None and rounds < 1:
         raise InputError(f"rounds must be at least 1, not {rounds}")
     parts, rounds = parts_of(network, objectives), rounds or network.rounds
-    memories = [_Memory() for _ in parts]
+    memories = [_Memory(history=history) for _ in parts]
     with np.errstate(all="ignore"):  # divergence is reported as an error, not as warnings
         participants, accounts = _participants(network, parts, rounds, memories, seed)
         _play(network, participants, accounts, rounds)
     edges = [(agent, peer) for agent, peers in network.neighbours.items() for peer in peers]
     return Result(
+        rounds=participants[0].round,
         x=_by_round(memory.x for memory in memories),
         y=_by_round(memory.y for memory in memories),
         eta_y=_by_round(memory.eta_y for memory in memories),
         references=np.stack([p.core.reference for p in participants]),
         edges=edges,
         bytes=_bytes_by_layer(edges, participants),
+        name=network.name,
+        epsilon={
+            participant.agent: _spent(account, participant.round)
+            for participant, account in zip(participants, accounts, strict=True)
+        },
     )
+
+
+def _spent(account: PrivacyAccount | None, rounds: int) -> float | None:
+    after_each = account.spend_until(rounds) if account else []
+    return after_each[-1].sound if after_each else None
 
 
 def _by_round(agents: Iterable[list[Floats]]) -> Floats:

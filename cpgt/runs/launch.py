@@ -13,13 +13,14 @@ from pathlib import Path
 from types import FrameType
 
 from cpgt.agent.objectives import smoothness_of
-from cpgt.agent.objectives.registry import build_objective, is_code
+from cpgt.agent.objectives.registry import OBJECTIVES, build_objective
 from cpgt.configuration.data import make_data, write_data
 from cpgt.configuration.network import Network
 from cpgt.process.signals import handle_signals
 from cpgt.runs.experiment import Experiment
 from cpgt.runs.folder import ENDPOINT, agent_folder
 from cpgt.runs.handover import CPGT, Task, start_coordinator
+from cpgt.tables.schema import schema_toml
 
 THREAD_LIMITS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 
@@ -29,19 +30,36 @@ def agent_commands(
 ) -> Mapping[int, Sequence[str]]:
     """The command of each agent, with ENDPOINT where the coordinator's address belongs.
 
-    Writes synthetic data, one file for each agent. `search` is the folder of the user's code.
+    Writes synthetic data, one file for each agent, and the schema of tables.
+    `search` is the folder of the user's code.
     """
     files = write_data(network, out / "agents") if network.synthetic else {}
-    own_code = is_code(network.objective.kind)
-    code = ["--objective", network.objective.kind, "--code-folder", str(search)] * own_code
+    table = _write_schema(network, out)
+    code = code_flags(network, search)
     commands = {}
     for agent in network.agents:
         command = [*CPGT, "agent", str(agent), "--coordinator", ENDPOINT]
         data = files.get(agent) or network.data_file(agent)
         command += ["--data", str(data)] if data else []
+        command += table
         command += [*code, "--out", str(agent_folder(out, agent)), *experiment.flags()]
         commands[agent] = command + _known_smoothness(network, agent)
     return commands
+
+
+def _write_schema(network: Network, out: Path) -> list[str]:
+    """The option of agents for the schema of their tables, which is written to `out`."""
+    if network.table_schema is None:
+        return []
+    file = out / "schema.toml"
+    file.write_text(schema_toml(network.table_schema), encoding="utf-8")
+    return ["--schema", str(file)]
+
+
+def code_flags(network: Network, search: Path) -> list[str]:
+    """The options that allow a process the code that the network names."""
+    named = [flag for kind in network.code for flag in ("--code", kind)]
+    return [*named, "--code-folder", str(search)] if named else []
 
 
 def _known_smoothness(network: Network, agent: int) -> list[str]:
@@ -49,7 +67,7 @@ def _known_smoothness(network: Network, agent: int) -> list[str]:
     objective, privacy = network.objective, network.privacy
     if not network.synthetic or privacy.sensitivity is None or privacy.smoothness is not None:
         return []
-    if is_code(objective.kind):
+    if objective.kind not in OBJECTIVES:
         return []  # only agents run the user's code
     data = make_data(network, agent)
     smoothness = smoothness_of(build_objective(objective.kind, objective.options, data))
@@ -75,7 +93,8 @@ def hand_over(
     file = out / "network.toml"
     file.write_text(network.to_toml(), encoding="utf-8")
     commands = agent_commands(network, out, experiment, search)
-    task = Task(str(file), str(out), list(commands.items()), _thread_limits(network))
+    limits = _thread_limits(network)
+    task = Task(str(file), str(out), list(commands.items()), limits, network.code, str(search))
 
     def pass_on(_number: int, _frame: FrameType | None) -> None:
         coordinator.send_signal(signal.SIGINT)

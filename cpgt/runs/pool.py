@@ -13,6 +13,7 @@ from typing import Any
 from rich.console import Console
 from rich.progress import Progress
 
+from cpgt import extensions
 from cpgt.process.signals import end_on_interrupt
 from cpgt.runs.launch import THREAD_LIMITS
 
@@ -69,7 +70,8 @@ def _pool() -> Iterator[ProcessPoolExecutor]:
     try:
         context = multiprocessing.get_context("spawn")
         # Ctrl-C reaches workers too: they end silently, and the parent reports
-        with ProcessPoolExecutor(os.cpu_count(), context, end_on_interrupt) as pool:
+        allowed = (extensions.allowed(),)
+        with ProcessPoolExecutor(os.cpu_count(), context, _start_worker, allowed) as pool:
             yield pool
     finally:
         for name, value in before.items():
@@ -77,3 +79,8 @@ def _pool() -> Iterator[ProcessPoolExecutor]:
                 del os.environ[name]
             else:
                 os.environ[name] = value
+
+
+def _start_worker(allowed: frozenset[str]) -> None:
+    end_on_interrupt()
+    extensions.allow(allowed)

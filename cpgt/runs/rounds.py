@@ -14,6 +14,7 @@ from cpgt.agent.participant import Participant
 from cpgt.agent.privacy.budget import Claims
 from cpgt.agent.privacy.mechanisms import PrivacyAccount, make_private
 from cpgt.agent.privacy.randomness import Randomness
+from cpgt.agent.try_out import check_algorithm
 from cpgt.configuration.network import Network
 
 
@@ -33,7 +34,7 @@ def parts_of(network: Network, objectives: Sequence[Objective]) -> list[Part]:
         for agent, objective in zip(network.agents, objectives, strict=True)
     ]
     for part in parts:
-        part.algorithm.check(part.objective.dimension)
+        check_algorithm(part.algorithm, part.objective.dimension)
     return parts
 
 

@@ -12,6 +12,7 @@ import pytest
 from cpgt.agent.errors import InputError
 from cpgt.agent.objectives import Objective, smoothness_of
 from cpgt.agent.objectives.registry import build_objective
+from cpgt.agent.objectives.regression import largest_eigenvalue
 from tests.agent.problems import Array
 
 RNG = np.random.default_rng(11)
@@ -37,6 +38,12 @@ def squares(x: Array) -> float:
 def huber(x: Array) -> float:
     t = np.abs(A @ x - B)
     return float(0.5 * np.sum(np.where(t <= 1.5, t**2 / 2, 1.5 * t - 1.5**2 / 2)) + 0.3 / 2 * x @ x)
+
+
+def poisson(x: Array) -> float:
+    t, counts = A @ x, np.abs(np.rint(B))
+    rates = np.where(t <= np.log(9.0), np.exp(t), 9.0 * (1 + t - np.log(9.0)))
+    return float(0.5 * np.sum(rates - counts * t) + 0.3 / 2 * x @ x)
 
 
 def logistic(x: Array) -> float:
@@ -71,6 +78,12 @@ CASES = {
         lambda x: squares(x) + float(0.15 * x @ x),
     ),
     "huber": Case("huber", {"threshold": 1.5, "l2": 0.3, "scale": 0.5}, {"A": A, "b": B}, huber),
+    "poisson": Case(
+        "poisson",
+        {"l2": 0.3, "scale": 0.5, "largest_rate": 9.0},
+        {"A": A, "b": np.abs(np.rint(B))},
+        poisson,
+    ),
     "logistic 0/1": Case("logistic", {"l2": 0.3, "scale": 0.5}, {"A": A, "labels": TWO}, logistic),
     "logistic -1/1": Case(
         "logistic", {"l2": 0.3, "scale": 0.5}, {"A": A, "labels": 2 * TWO - 1}, logistic
@@ -140,13 +153,18 @@ def test_the_curvature_is_at_most_the_smoothness(case: Case) -> None:
         assert eigenvalues[-1] < smoothness + 1e-5
         largest = max(largest, eigenvalues[-1])
     # the curvature of softmax at 0 is 1/3, the bound 1/2
-    tight = {"softmax": 0.5, "huber": 0.5}.get(case.kind, 0.999)
+    tight = {"softmax": 0.5, "huber": 0.5, "poisson": 0.3}.get(case.kind, 0.999)
     assert largest > tight * smoothness
+
+
+def test_the_smoothness_of_huge_data_is_infinite() -> None:
+    """And no error, which would be another refusal than the one for such data."""
+    assert largest_eigenvalue(1e200 * A.T, 1e200 * A) == np.inf
 
 
 def test_far_points_do_not_overflow() -> None:
     with np.errstate(all="raise", under="ignore"):
-        for name in ("logistic 0/1", "softmax", "huber"):
+        for name in ("logistic 0/1", "softmax", "huber", "poisson"):
             objective = build(CASES[name])
             for size in (1e3, 1e8):
                 assert np.isfinite(objective.gradient(np.full(objective.dimension, size))).all()
@@ -197,10 +215,22 @@ def test_far_points_do_not_overflow() -> None:
             r"labels of shape (m,), not (7, 4), (3,)",
         ),
         (
+            "poisson",
+            {"l2": 1.0},
+            {"A": A, "b": B},
+            "poisson needs counts b of at least 0; the data file has others",
+        ),
+        (
+            "poisson",
+            {"l2": 1.0, "largest_rate": 0.0},
+            {"A": A, "b": TWO},
+            "objective.largest_rate must be in (0, 1e+100]",
+        ),
+        (
             "softmax",
             {"l2": 1.0, "classes": 1},
             {"A": A, "labels": TWO},
-            "classes must be at least 2, not 1",
+            "classes must be in [2, 65,536], not 1",
         ),
         (
             "softmax",

@@ -13,8 +13,9 @@ import pytest
 from cpgt.agent.errors import CodeError, InputError
 from cpgt.agent.objectives import Objective
 from cpgt.agent.objectives.loading import load_data
-from cpgt.agent.objectives.registry import Idle, build_objective, find_factory, is_code
+from cpgt.agent.objectives.registry import Idle, build_objective, find_factory
 from cpgt.agent.objectives.regression import LeastSquares
+from cpgt.extensions import allow
 from tests.agent.problems import Array
 
 RNG = np.random.default_rng(1)
@@ -69,11 +70,6 @@ def test_idle_has_no_slope_and_needs_no_data() -> None:
 
 
 # --- found by name --------------------------------------------------------------------------------
-
-
-def test_code_is_named_by_module_and_factory() -> None:
-    assert is_code("module:factory")
-    assert not is_code("least-squares")
 
 
 def test_least_squares_by_name_takes_numbers_of_any_kind() -> None:
@@ -133,7 +129,9 @@ CENTER = {"center": np.array([1.0, 2.0, 3.0])}
 def test_your_own_objective(
     make_module: MakeModule, options: dict[str, Any], weight: float
 ) -> None:
-    objective = build_objective(f"{make_module(RIDGE)}:factory", options, CENTER)
+    kind = f"{make_module(RIDGE)}:factory"
+    allow([kind])
+    objective = build_objective(kind, options, CENTER)
     assert objective.dimension == 3
     assert objective.gradient(np.zeros(3)) == pytest.approx(-weight * CENTER["center"])
 
@@ -170,6 +168,7 @@ def test_an_objective_of_your_own_that_cannot_be_used(
     make_module: MakeModule, attribute: str, options: dict[str, Any], complaint: str
 ) -> None:
     module = make_module(RIDGE)
+    allow([f"{module}:{attribute}"])
     with pytest.raises(InputError, match=re.escape(complaint.format(module=module))):
         build_objective(f"{module}:{attribute}", options, CENTER)
 
@@ -189,6 +188,7 @@ def test_an_objective_of_your_own_that_cannot_be_used(
     ],
 )
 def test_an_unknown_kind(kind: str, complaint: str) -> None:
+    allow([kind])
     with pytest.raises(InputError, match=re.escape(complaint)):
         build_objective(kind, {}, {})
 
@@ -201,9 +201,11 @@ def factory(data):
 
 @pytest.mark.parametrize("text", ["raise ValueError('patient 4711')", COMPLAINT])
 def test_errors_of_user_code_are_not_reported(make_module: MakeModule, text: str) -> None:
+    kind = f"{make_module(text)}:factory"
+    allow([kind])
     with pytest.raises(CodeError, match="patient 4711") as caught:
-        build_objective(f"{make_module(text)}:factory", {}, {})
-    assert caught.value.public_message == "its objective cannot be used; its own log says why"
+        build_objective(kind, {}, {})
+    assert caught.value.public_message == "its code cannot be used; its own log says why"
 
 
 def test_errors_in_public_options_are_reported() -> None:
@@ -214,6 +216,7 @@ def test_errors_in_public_options_are_reported() -> None:
 
 def test_code_that_cannot_be_imported_is_named(make_module: MakeModule) -> None:
     module = make_module("def factory(data) return 1")
+    allow([f"{module}:factory"])
     with pytest.raises(InputError, match=f"'{module}:factory' cannot be loaded"):
         find_factory(f"{module}:factory")
 
@@ -419,5 +422,6 @@ def test_a_reused_gradient_buffer_is_refused(make_module: MakeModule) -> None:
         "        return self.buffer\n"
         "def factory(data): return Reusing()\n"
     )
+    allow([f"{module}:factory"])
     with pytest.raises(InputError, match="the gradient must be a new numpy array each time"):
         build_objective(f"{module}:factory", {}, {})

@@ -17,12 +17,14 @@ from cpgt.agent.objectives.mending import TARGETS
 from cpgt.agent.objectives.records import column_lengths, linear_scores
 from cpgt.agent.objectives.registry import OBJECTIVES, build_objective, build_record_objective
 from cpgt.agent.privacy.clipping import clipped_sum
+from cpgt.extensions import allow
 from cpgt.wire.arrays import Floats
 
 OPTIONS: dict[str, dict[str, Any]] = {
     "least-squares": {},
     "ridge": {"l2": 0.1},
     "huber": {},
+    "poisson": {"l2": 0.1},
     "logistic": {"l2": 0.1},
     "softmax": {"classes": 3, "l2": 0.1},
 }
@@ -74,14 +76,66 @@ def test_a_record_that_is_not_finite_counts_as_absent(kind: str, entry: float) -
 
 
 @pytest.mark.parametrize(
-    ("kind", "label"), [("logistic", 7), ("logistic", 0.5), ("softmax", 3), ("softmax", -1)]
+    ("kind", "label"),
+    [("logistic", 7), ("logistic", 0.5), ("softmax", 3), ("softmax", -1), ("poisson", -1)],
 )
 def test_a_label_that_does_not_fit_counts_as_absent(kind: str, label: float) -> None:
     b = LABELS.copy()
     b[3] = label
-    with pytest.raises(DataError, match="labels"):
+    with pytest.raises(DataError, match=r"labels|counts"):
         build_objective(kind, OPTIONS[kind], data(kind, ROWS, b))  # where records are not protected
     assert total(kind, ROWS, b) == (total(kind, ROWS[:3], LABELS[:3])[0], 1)
+
+
+@every_kind
+@pytest.mark.parametrize("weight", [math.nan, math.inf, -0.1, 1.1])
+def test_a_weight_out_of_range_counts_as_absent(kind: str, weight: float) -> None:
+    weights = np.array([1.0, 0.5, 0.0, 0.75])
+    weights[1] = weight
+    given = {**data(kind, ROWS, LABELS), "weights": weights}
+    with pytest.raises(DataError, match="weights from 0 to 1"):
+        build_objective(kind, OPTIONS[kind], given)
+    found, ignored = build_record_objective(kind, OPTIONS[kind], given)
+    fewer = {name: array[[0, 2, 3]] for name, array in given.items()}
+    wanted, _ = build_record_objective(kind, OPTIONS[kind], fewer)
+    x = np.linspace(-0.5, 1.0, found.dimension)
+    assert clipped_sum(found, x, 0.7).tolist() == clipped_sum(wanted, x, 0.7).tolist()
+    assert ignored == 1
+    np.testing.assert_allclose(found.gradient(x), wanted.gradient(x), rtol=1e-12)
+
+
+@every_kind
+def test_gradients_of_records_have_their_weights(kind: str) -> None:
+    """Their sum is the gradient; and a record of weight 0 counts as absent."""
+    weights = np.array([1.0, 0.5, 0.0, 0.75])
+    given = {**data(kind, ROWS, LABELS), "weights": weights}
+    objective, ignored = build_record_objective(kind, OPTIONS[kind], given)
+    x = np.linspace(-0.5, 1.0, objective.dimension)
+    rows = np.concatenate(list(objective.record_gradients(x)))
+    np.testing.assert_allclose(
+        objective.scale * rows.sum(axis=0) + objective.regulariser_gradient(x),
+        objective.gradient(x),
+        rtol=1e-12,
+    )
+    assert not rows[2].any()
+    assert ignored == 0
+
+
+@every_kind
+def test_weights_that_do_not_fit_the_rows_are_refused(kind: str) -> None:
+    for wrong in (np.ones(3), np.ones((4, 1)), np.ones(4) * 1j):
+        with pytest.raises(DataError, match="weights"):
+            build_record_objective(
+                kind, OPTIONS[kind], {**data(kind, ROWS, LABELS), "weights": wrong}
+            )
+
+
+@pytest.mark.parametrize("kind", sorted(OPTIONS.keys() - {"least-squares"}))
+def test_an_intercept_is_not_penalised(kind: str) -> None:
+    options = {**OPTIONS[kind], "l2": 0.5, "intercept": True}
+    objective, _ = build_record_objective(kind, options, data(kind, ROWS, LABELS))
+    gradient = objective.regulariser_gradient(np.ones(objective.dimension))
+    assert gradient.tolist() == [0.5, 0.0] * (objective.dimension // 2)
 
 
 def test_no_record_decides_how_the_labels_of_others_are_read() -> None:
@@ -166,6 +220,7 @@ def test_a_users_objective_gets_the_data_as_it_is(
     )
     monkeypatch.syspath_prepend(tmp_path)
     A = np.array([[3.0, 0.0], [math.nan, 1.0]])
+    allow(["rows_of_mine:Rows"])
     objective, ignored = build_record_objective("rows_of_mine:Rows", {}, {"A": A})
     assert clipped_sum(objective, np.zeros(2), 3.0).tolist() == [2**24 - 1, 0]
     assert ignored == 0

@@ -29,32 +29,44 @@ def long(array: Array | float) -> Long:
 # --- the gradients once more, in longer floats ----------------------------------------------------
 
 
+def weighted(data: dict[str, Array]) -> Long:
+    """A with the weights of its rows."""
+    return long(data["weights"])[:, None] * long(data["A"])
+
+
 def squares(data: dict[str, Array], x: Long, scale: float = 1.0, l2: float = 0.0) -> Long:
-    A = long(data["A"])
-    gradient: Long = 2 * long(scale) * (A.T @ (A @ x - long(data["b"]))) + long(l2) * x
+    A, WA = long(data["A"]), weighted(data)
+    gradient: Long = 2 * long(scale) * (WA.T @ (A @ x - long(data["b"]))) + long(l2) * x
     return gradient
 
 
 def huber(data: dict[str, Array], x: Long, threshold: float, l2: float, scale: float) -> Long:
-    A = long(data["A"])
+    A, WA = long(data["A"]), weighted(data)
     slopes = np.clip(A @ x - long(data["b"]), -long(threshold), long(threshold))
-    gradient: Long = long(scale) * (A.T @ slopes) + long(l2) * x
+    gradient: Long = long(scale) * (WA.T @ slopes) + long(l2) * x
+    return gradient
+
+
+def poisson(data: dict[str, Array], x: Long, largest_rate: float, l2: float, scale: float) -> Long:
+    A, WA = long(data["A"]), weighted(data)
+    slopes = np.exp(np.minimum(A @ x, np.log(long(largest_rate)))) - long(data["b"])
+    gradient: Long = long(scale) * (WA.T @ slopes) + long(l2) * x
     return gradient
 
 
 def logistic(data: dict[str, Array], x: Long, l2: float, scale: float) -> Long:
     signs = long(np.where(data["labels"] > 0, 1.0, -1.0))
-    A = signs[:, None] * long(data["A"])
-    gradient: Long = -long(scale) * (A.T @ (1 - np.tanh(A @ x / 2))) / 2 + long(l2) * x
+    A, WA = (signs[:, None] * rows for rows in (long(data["A"]), weighted(data)))
+    gradient: Long = -long(scale) * (WA.T @ (1 - np.tanh(A @ x / 2))) / 2 + long(l2) * x
     return gradient
 
 
 def softmax(data: dict[str, Array], x: Long, classes: int, l2: float, scale: float) -> Long:
-    A = long(data["A"])
+    A, WA = long(data["A"]), weighted(data)
     scores = x.reshape(classes, -1) @ A.T
     powers = np.exp(scores - scores.max(axis=0))
     slopes = powers / powers.sum(axis=0) - (data["labels"] == np.arange(classes)[:, None])
-    gradient: Long = long(scale) * (slopes @ A).ravel() + long(l2) * x
+    gradient: Long = long(scale) * (slopes @ WA).ravel() + long(l2) * x
     return gradient
 
 
@@ -74,6 +86,7 @@ EXACT: dict[str, Callable[..., Long]] = {
     "least-squares": squares,
     "ridge": squares,
     "huber": huber,
+    "poisson": poisson,
     "logistic": logistic,
     "softmax": softmax,
     "quadratic": quadratic,
@@ -91,16 +104,19 @@ def make(kind: str, rng: np.random.Generator) -> Problem:
     if kind == "quadratic":
         return make_quadratic(rng), {}
     m, d = (int(n) for n in rng.integers(1, 60, 2))
-    data = {"A": size(rng) * rng.normal(size=(m, d))}
+    data = {"A": size(rng) * rng.normal(size=(m, d)), "weights": rng.uniform(0, 1, m)}
     scale, l2 = size(rng), size(rng)
     if kind in ("least-squares", "ridge", "huber"):
         data["b"] = size(rng) * rng.normal(size=m)
+    elif kind == "poisson":
+        data["b"] = np.floor(size(rng) * rng.uniform(0, 1, m))
     else:
         data["labels"] = rng.integers(0, 2, m).astype(np.float64)
     options: dict[str, dict[str, Any]] = {
         "least-squares": {"scale": scale},
         "ridge": {"scale": scale, "l2": l2},
         "huber": {"scale": scale, "l2": l2, "threshold": size(rng)},
+        "poisson": {"scale": scale, "l2": l2, "largest_rate": size(rng)},
         "logistic": {"scale": scale, "l2": l2},
         "softmax": {"scale": scale, "l2": l2, "classes": 3},
     }

@@ -30,7 +30,16 @@ from cpgt.agent.participant import Participant
 from cpgt.agent.privacy.budget import Claims, Spending, open_account
 from cpgt.agent.privacy.noise import LaplaceNoise
 from cpgt.agent.privacy.randomness import Randomness, seeded_secret
-from cpgt.agent.session import Instruction, Log, Prepare, RecordSpent, Send, Session, failure
+from cpgt.agent.session import (
+    Instruction,
+    Log,
+    Prepare,
+    Publish,
+    RecordSpent,
+    Send,
+    Session,
+    failure,
+)
 from cpgt.agent.settings import AgentSettings, ConnectSettings
 from cpgt.process.timing import NEIGHBOUR_GRACE_SECONDS, NOTICE_SECONDS, REPEAT_SECONDS
 from cpgt.wire.kernel import Counts
@@ -181,9 +190,9 @@ def test_a_run_from_plan_to_stop() -> None:
     (report,) = sent(run.receive(Tally()))
     assert isinstance(report, Report)
     assert report.payload_bytes == []
-    assert run.receive(Stop("")) == []
+    assert run.receive(Stop("", 0.25)) == []
     assert run.phase() is Phase.GONE
-    assert run.session.stop_reason == ""
+    assert (run.session.stop_reason, run.session.disagreement) == ("", 0.25)
 
 
 def test_a_used_up_grant_is_waited_for_and_a_longer_one_is_played() -> None:
@@ -319,14 +328,6 @@ def test_a_plan_that_was_not_agreed_on_is_refused() -> None:
     run = Run(settings=make_settings(agreement=Agreement({}, WEIGHTS, 99, WINDOW, PATIENCE)))
     with pytest.raises(InputError, match="rounds is 100 there and 99 in the owner's copy"):
         run.receive(make_plan())
-
-
-def test_code_needs_the_owners_permission() -> None:
-    plan = make_plan({"objective": {"kind": "os:getcwd"}})
-    for allowed in (None, "os:getpid"):
-        with pytest.raises(InputError, match="if you trust it, start with --objective os:getcwd"):
-            Run(settings=make_settings(trusted_code=allowed)).receive(plan)
-    assert Run(settings=make_settings(trusted_code="os:getcwd")).receive(plan) == [Prepare(plan)]
 
 
 def test_ready_says_why_the_agent_is_not_private() -> None:
@@ -575,9 +576,9 @@ def test_a_text_of_the_coordinator_is_shown_when_it_changes() -> None:
 def test_a_neighbour_that_reconnects_gets_the_last_rounds_again() -> None:
     run = Run()
     run.start()
-    run.send()
+    frame = run.participant.send()
     text = "agent 2 reconnected; sending the last rounds again"
-    assert run.session.subscribed([2]) == [Log(text)]
+    assert run.session.subscribed([2]) == [Publish(frame), Log(text)]
     assert run.participant.meter.resent == run.participant.meter.message
     run.complete()
 

@@ -19,7 +19,10 @@ from zmq.utils import z85
 from cpgt.agent.privacy.ledger import Entry, init_ledger, reserve
 from cpgt.configuration.loading import load_network, shipped_networks
 from cpgt.configuration.network import Network
+from cpgt.models.model_file import write_model
+from cpgt.tables.schema import schema_toml
 from cpgt.wire.keys import KeyPair, write_pair
+from tests.models.examples import TARGETS, model_for, schema_for
 
 SUMMARY = Path(__file__).parents[1] / "results" / "summary.json"
 # in place of a number or a word
@@ -49,6 +52,9 @@ def good_files(folder: Path) -> dict[str, list[Path]]:
         "key": [_key(folder)],
         "ledger": [_ledger(folder)],
         "summary": [Path(shutil.copy(SUMMARY, folder))],
+        "model": list(_models(folder)),
+        "schema": list(_schemas(folder)),
+        "table": [_table(folder)],
     }
 
 
@@ -60,6 +66,8 @@ def _networks(folder: Path) -> Iterator[Path]:
     for name in shipped_networks():
         network: Network = load_network(name, changes.get(name, []))
         path = folder / f"{name}.toml"
+        if network.data:  # files of a network are in its folder
+            network = network.model_copy(update={"data": "{id}.csv"})
         path.write_text(network.to_toml())
         yield path
 
@@ -74,6 +82,25 @@ def _data(folder: Path) -> Iterator[Path]:
         yield path
     np.savez(folder / "whole.npz", A=np.arange(12).reshape(4, 3), b=np.ones(4, np.float32))
     yield folder / "whole.npz"
+
+
+def _models(folder: Path) -> Iterator[Path]:
+    for kind in TARGETS:
+        (folder / kind).mkdir()
+        yield write_model(model_for(kind), folder / kind)
+
+
+def _schemas(folder: Path) -> Iterator[Path]:
+    for kind in TARGETS:
+        path = folder / f"schema-{kind}.toml"
+        path.write_text(schema_toml(schema_for(kind, weight={"column": "w", "bound": 10.0})))
+        yield path
+
+
+def _table(folder: Path) -> Path:
+    path = folder / "patients.csv"
+    path.write_text('age,sex,died\n60,male,no\n,female,yes\n1e3,"x, y",nein\nNA,male,?\n')
+    return path
 
 
 def _key(folder: Path) -> Path:

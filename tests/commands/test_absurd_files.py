@@ -9,6 +9,7 @@ import tracemalloc
 import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -128,7 +129,7 @@ def test_a_huge_network_file_is_not_read(tmp_path: Path) -> None:
     path = tmp_path / "net.toml"
     with path.open("wb") as file:
         file.truncate(2**40)  # a hole: takes no space
-    with little_memory(), pytest.raises(NetworkError, match="this is no network"):
+    with little_memory(), pytest.raises(NetworkError, match="larger than 67,108,864 B"):
         load_network(str(path))
 
 
@@ -160,6 +161,32 @@ def test_a_pattern_stays_in_its_folder(data: str, tmp_path: Path) -> None:
     assert load_public_network(source).data
     assert load_network(source, reads_data=False).data
     assert load_network(source, [f'data="{data}"']).data == str(tmp_path / data)
+
+
+@pytest.mark.parametrize("table", ["../schema.toml", "/etc/schema.toml", "a/../../schema.toml"])
+def test_a_schema_is_in_the_folder_of_its_network(table: str, tmp_path: Path) -> None:
+    """For everybody who reads the network: the schema is read with it."""
+    source = network(tmp_path, more=f'table = "{table}"')
+    for load in (load_network, load_public_network, partial(load_network, reads_data=False)):
+        with pytest.raises(NetworkError, match=r"table: .* is not in the folder .*--set table="):
+            load(source)
+        with pytest.raises(NetworkError, match="cannot be read: No such file"):
+            load(source, [f'table="{table}"'])
+
+
+def test_paths_that_a_network_was_written_with(tmp_path: Path) -> None:
+    """`to_toml` writes them whole. They are good in the same folder, and refused elsewhere."""
+    (tmp_path / "study").mkdir()
+    (tmp_path / "run").mkdir()
+    written = load_network(network(tmp_path / "study", more='data = "{id}.npz"'))
+    for folder in ("study", "run"):
+        (tmp_path / folder / "copy.toml").write_text(written.to_toml())
+    assert load_network(str(tmp_path / "run" / ".." / "study" / "copy.toml")) == written
+    elsewhere = str(tmp_path / "run" / "copy.toml")
+    with pytest.raises(NetworkError, match="is not in the folder of this file"):
+        load_network(elsewhere)
+    assert load_network(elsewhere, reads_data=False) == written
+    assert load_network(elsewhere, [f"data={written.data}"]) == written
 
 
 # --- data -----------------------------------------------------------------------------------------

@@ -20,9 +20,16 @@ from cpgt.configuration.loading import load_network, load_public_network
 from cpgt.process.text import LONGEST
 from cpgt.results.printing import print_summary
 from cpgt.results.summary import read_summary
+from cpgt.tables.encode import encode_table
+from cpgt.tables.schema import load_schema
 from tests.commands.damage import damaged, good_files
+from tests.models.examples import schema_for
 
-NUMBER = {"network": 200, "data": 120, "key": 40, "ledger": 80, "summary": 60}  # 500 in all
+NUMBER = {
+    "network": 150, "data": 80, "key": 30, "ledger": 60, "summary": 50, "model": 60, "schema": 50,
+    "table": 20,
+}  # fmt: skip
+SCHEMA = schema_for("logistic")
 
 
 class Probe(_Group):
@@ -45,6 +52,10 @@ def read_data(path: Path) -> None:
     build_objective("least-squares", {"scale": 1.0}, load_data(path))
 
 
+def read_table(path: Path) -> None:
+    encode_table(SCHEMA, path)
+
+
 def show_summary(path: Path) -> None:
     summary = read_summary(path.parent)
     assert summary
@@ -56,7 +67,14 @@ def command(kind: str, path: Path) -> tuple[click.Command, list[str]]:
         return main, ["keys", "show", str(path)]
     if kind == "ledger":
         return main, ["ledger", str(path), "--ledger-head", str(path.with_name("head"))]
-    load = {"network": read_network, "data": read_data, "summary": show_summary}[kind]
+    if kind == "model":
+        table = path.with_name("patients.csv")
+        table.write_text("age,sex\n60,male\n")
+        return main, ["predict", str(path), str(table)]
+    load = {
+        "network": read_network, "data": read_data, "summary": show_summary,
+        "schema": load_schema, "table": read_table,
+    }[kind]  # fmt: skip
     return Probe(lambda: load(path)), ["probe"]
 
 

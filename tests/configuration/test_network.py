@@ -10,6 +10,7 @@ import tomllib
 from pathlib import Path
 from typing import Annotated, Any
 
+import msgpack
 import numpy as np
 import pytest
 import tomli_w
@@ -235,8 +236,17 @@ def test_a_data_pattern_is_relative_to_the_file(tmp_path: Path) -> None:
 def test_a_plan_says_nothing_private(tmp_path: Path) -> None:
     network = parse_network({**SMALL, "data": str(tmp_path / "{id}.npz")})
     parameters = network.parameters(1)
-    assert set(parameters) == {"algorithm", "compressor", "noise", "privacy", "objective", "start"}
+    assert set(parameters) == {
+        "network", "algorithm", "compressor", "noise", "privacy", "objective", "start",
+    }  # fmt: skip
     assert str(tmp_path) not in repr(parameters)
+
+
+def test_a_plan_names_the_network_as_every_agent_reads_it() -> None:
+    graph = {"kind": "edges", "edges": [[1, 2], [2, 3]]}
+    parameters = parse_network({**SMALL, "graph": graph}).parameters(1)
+    assert parameters["network"] == {"name": "network", "agents": 3, "graph": graph}
+    assert msgpack.unpackb(msgpack.packb(parameters)) == parameters, "as the agreement compares it"
 
 
 def test_noise_of_each_agent() -> None:
@@ -273,7 +283,7 @@ def test_the_resolved_file_is_the_network(name: str, tmp_path: Path) -> None:
         network = load_network(name, ["noise.agents.4.s_x=3"])
     file = tmp_path / "resolved.toml"
     file.write_text(network.to_toml())
-    again = load_network(str(file))
+    again = load_network(str(file), reads_data=False)
     assert again == network
     assert np.array_equal(again.topology.weights, network.topology.weights)
 

@@ -110,7 +110,7 @@ def test_quadratics_have_the_condition_number_asked_for(
         assert off.max(axis=1).min() > 1e-3 * np.abs(hessians[0]).max()
 
 
-@pytest.mark.parametrize("name", ["ridge", "huber", "logistic", "softmax", "quadratic"])
+@pytest.mark.parametrize("name", ["ridge", "huber", "poisson", "logistic", "softmax", "quadratic"])
 def test_data_is_the_same_for_everyone_who_makes_it_and_another_for_every_agent(name: str) -> None:
     network = cpgt.load_network(name)
     one, again, other = make_data(network, 1), make_data(network, 1), make_data(network, 2)
@@ -143,7 +143,7 @@ def test_every_objective_with_data_has_a_generator() -> None:
 # --- networks and files ---------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["ridge", "huber", "logistic", "softmax"])
+@pytest.mark.parametrize("name", ["ridge", "huber", "poisson", "logistic", "softmax"])
 def test_the_shipped_networks_are_private_and_close_to_the_optimum(name: str) -> None:
     network = cpgt.load_network(name)
     assert network.claims["epsilon"] <= 3
@@ -160,7 +160,7 @@ def test_the_shipped_quadratic_converges() -> None:
     assert np.linalg.norm(x[-1] - optimum) < 1e-3 * np.linalg.norm(x[0] - optimum)
 
 
-@pytest.mark.parametrize("name", ["ridge", "huber", "logistic", "softmax", "quadratic"])
+@pytest.mark.parametrize("name", ["ridge", "huber", "poisson", "logistic", "softmax", "quadratic"])
 def test_data_files_give_the_same_objectives(name: str, tmp_path: Path) -> None:
     done = CliRunner().invoke(main, ["data", name, "--out", str(tmp_path / "data")])
     assert done.exit_code == 0, done.output

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import random
+import struct
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -210,7 +212,7 @@ def test_a_run_from_the_first_hello_to_the_end() -> None:
         assert run.receives(agent, report(15, 0)) == [Record(agent, report(15, 0))]
     last = run.receives(3, report(15, 0))
     assert last[0] == Record(3, report(15, 0))  # before the agents are asked to leave
-    assert sent(last[1:]) == to_all(Stop(""))
+    assert sent(last[1:]) == to_all(Stop("", 0.0))
     assert run.is_in(Phase.DONE)
     assert run.session.failure is None
     assert run.session.ended == 107.0
@@ -223,8 +225,26 @@ def test_one_agent_alone() -> None:
     assert sent(run.receives(1, Ready(1))) == {1: [Grant(10, True)]}
     run.receives(1, report(0, 10))
     assert sent(run.receives(1, Finished(10, bytes(8)))) == {1: [Tally()]}
-    assert sent(run.receives(1, report(10, 0))) == {1: [Stop("")]}
+    assert sent(run.receives(1, report(10, 0))) == {1: [Stop("", 0.0)]}
     assert run.is_in(Phase.DONE)
+
+
+@pytest.mark.parametrize(("third", "disagreement"), [(3.0, math.sqrt(6)), (1.7e308, None)])
+def test_agents_learn_how_far_their_references_are_apart(
+    third: float, disagreement: float | None
+) -> None:
+    """One coordinate is 0, 0 and `third`; its mean is a third of that. Too far is not a number."""
+    run = Run(rounds=10).to(Phase.RUNNING)
+    for agent in WEIGHTS:
+        run.receives(agent, report(0, 10))
+    for agent, value in zip(WEIGHTS, (0.0, 0.0, third), strict=True):
+        run.receives(agent, Finished(10, struct.pack("<d", value) + REFERENCE[8:]))
+    for agent in (1, 2):
+        run.receives(agent, report(10, 0))
+    outgoing = sent(run.receives(3, report(10, 0)))
+    (stop,) = outgoing[1]
+    assert isinstance(stop, Stop) and outgoing == to_all(stop)
+    assert stop.disagreement == pytest.approx(disagreement)
 
 
 def test_a_hello_is_noted_with_its_endpoint() -> None:

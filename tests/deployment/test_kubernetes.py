@@ -173,7 +173,7 @@ def test_the_commands_are_ours(documents: dict[str, Any]) -> None:
         assert parsed["agent"]["data"] == Path("/data/it's $HOME-2.npz"), (
             "the pattern, and nothing of it is run"
         )
-        assert parsed["agent"]["objective"] == "mine:make"
+        assert parsed["agent"]["code"] == parsed["coordinator"]["code"] == ("mine:make",)
     else:
         assert parsed["agent"]["data"] == Path(parsed["data"]["out"]) / "2" / "data.npz"
 

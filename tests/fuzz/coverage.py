@@ -22,7 +22,7 @@ CRASHES = Path(__file__).parent / "crashes"
 # Shares of the runs: decoders of sockets get more, and files on a disk are slower.
 SHARES = {
     "payload": 30, "frame": 10, "control": 20, "header": 10, "plan": 8, "endpoint": 6,
-    "run_rules": 4, "agent_rules": 4,
+    "run_rules": 4, "agent_rules": 4, "machine_frame": 4,
 }  # fmt: skip
 SLOWEST_SECONDS = 10
 

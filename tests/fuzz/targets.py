@@ -20,8 +20,9 @@ import numpy as np
 from cpgt.agent.agreement import Agreement
 from cpgt.agent.algorithms.registry import build_algorithm
 from cpgt.agent.errors import AgentError, InputError
+from cpgt.agent.machine import Machine
 from cpgt.agent.objectives.loading import load_data
-from cpgt.agent.objectives.registry import build_objective, is_code
+from cpgt.agent.objectives.registry import build_objective
 from cpgt.agent.privacy import chain
 from cpgt.agent.privacy.budget import Claims
 from cpgt.agent.privacy.ledger import Ledger
@@ -29,8 +30,12 @@ from cpgt.agent.privacy.oracle import AnswerLog
 from cpgt.configuration.loading import NetworkError, load_network
 from cpgt.coordinator.errors import RunError
 from cpgt.coordinator.session import Phase as CoordinatorPhase
+from cpgt.models.model_file import ModelError, load_model
 from cpgt.process.timing import NOTICE_SECONDS
 from cpgt.results.summary import read_summary
+from cpgt.tables.encode import encode_table
+from cpgt.tables.errors import SchemaError, TableError
+from cpgt.tables.schema import load_schema
 from cpgt.wire.addresses import parse
 from cpgt.wire.errors import ProtocolError, WireError
 from cpgt.wire.frames import build_frame, parse_frame
@@ -39,6 +44,7 @@ from cpgt.wire.messages import (
     VERSION,
     Control,
     FromAgent,
+    Grant,
     Message,
     Plan,
     decode_control,
@@ -46,9 +52,11 @@ from cpgt.wire.messages import (
 )
 from cpgt.wire.payloads import decode, encode
 from cpgt.wire.reliable import ReliableChannel
+from tests.agent.test_machine import NOW, frames, make_machine
 from tests.agent.test_session import Run as AgentRun
 from tests.commands.damage import good_files
 from tests.coordinator.test_session import Run as CoordinatorRun
+from tests.models.examples import schema_for
 from tests.vectors.examples import MESSAGES, PARAMETERS
 from tests.wire.examples import FORMS, STYLES, message
 
@@ -100,6 +108,7 @@ def header(data: bytes) -> None:
         _require_short(error)
 
 
+SCHEMA = schema_for("logistic")
 AGREEMENT = Agreement(PARAMETERS, {1: 0.5, 2: 0.5}, 400, 200, 30.0)
 
 
@@ -116,9 +125,7 @@ def plan(data: bytes) -> None:
         Claims.of(made.parameters.get("privacy", {}))
         build_algorithm(made.parameters).check(10)
         options = dict(made.parameters.get("objective", {}))
-        kind = options.pop("kind", "")
-        if not is_code(kind):
-            build_objective(kind, options, {})
+        build_objective(options.pop("kind", ""), options, {})  # code is refused: none is allowed
 
 
 def run_rules(data: bytes) -> None:
@@ -151,6 +158,21 @@ def agent_rules(data: bytes) -> None:
     with suppress(AgentError):
         run.receive(found)
         run.tick(1.5)
+
+
+def machine_frame(data: bytes) -> None:
+    """A frame at an agent that plays."""
+    machine, _ = _playing(1, 2)
+    with suppress(AgentError):
+        machine.frame(data, NOW)
+
+
+def _playing(agent: int, neighbour: int) -> tuple[Machine, bytes]:
+    """An agent in round 0, and the frame that it has sent."""
+    machine = make_machine(agent, (neighbour,))
+    machine.received(Grant(9, False), NOW)
+    (sent,) = frames(machine.tick(NOW))
+    return machine, sent
 
 
 def endpoint(data: bytes) -> None:
@@ -205,6 +227,18 @@ def summary(data: bytes) -> None:
     _load(data, "summary.json", lambda path: read_summary(path.parent), RunError)
 
 
+def model(data: bytes) -> None:
+    _load(data, "model.json", load_model, ModelError)
+
+
+def schema(data: bytes) -> None:
+    _load(data, "schema.toml", load_schema, SchemaError)
+
+
+def table(data: bytes) -> None:
+    _load(data, "patients.csv", lambda path: encode_table(SCHEMA, path), TableError)
+
+
 def _load(
     data: bytes, name: str, read: Callable[[Path], object], expected: type[Exception]
 ) -> None:
@@ -225,7 +259,8 @@ TARGETS: dict[str, Callable[[bytes], None]] = {
     target.__name__: target
     for target in (
         payload, frame, control, header, plan, run_rules, agent_rules, endpoint,
-        network, npz, key, ledger, ledger_head, ledger_record, answers, summary,
+        network, npz, key, ledger, ledger_head, ledger_record, answers, summary, model, schema,
+        table, machine_frame,
     )
 }  # fmt: skip
 
@@ -237,6 +272,7 @@ def seeds(name: str) -> Iterable[bytes]:
         "frame": lambda: [build_frame(s, k, b"\1") for s, k in ((1, 1), (300, 70_000), (1, 2**33))],
         "control": lambda: [encode_control(m) for m in MESSAGES],
         "header": lambda: [msgpack.packb([VERSION, number, 1]) for number in (0, 1, 2, 2**40)],
+        "machine_frame": lambda: [_playing(2, 1)[1], build_frame(2, 1, b"\1")],
         "plan": lambda: [msgpack.packb(parameters) for parameters in _parameters()],
         "run_rules": lambda: [bytes((i % 6,)) + encode_control(m) for i, m in _often(MESSAGES)],
         "agent_rules": lambda: [bytes((i % 3,)) + encode_control(m) for i, m in _often(MESSAGES)],
@@ -247,7 +283,8 @@ def seeds(name: str) -> Iterable[bytes]:
     files = good_files(_folder / f"good-{name}")
     found = {
         "network": files["network"], "npz": files["data"], "key": files["key"],
-        "ledger": files["ledger"], "summary": files["summary"],
+        "ledger": files["ledger"], "summary": files["summary"], "model": files["model"],
+        "schema": files["schema"], "table": files["table"],
         "ledger_head": [files["ledger"][0].with_name("head")],
     }.get(name, [])  # fmt: skip
     if name == "ledger_record":

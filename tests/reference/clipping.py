@@ -29,6 +29,11 @@ def huber(a: Vector, b: Decimal, x: Vector, threshold: float = 1.0, **_: Any) ->
     return [slope * entry for entry in a]
 
 
+def poisson(a: Vector, b: Decimal, x: Vector, largest_rate: float, **_: Any) -> Vector:
+    """Of exp(a x) - b a x, where exp continues as its tangent beyond the largest rate."""
+    return [(min(dot(a, x).exp(), Decimal(largest_rate)) - b) * entry for entry in a]
+
+
 def logistic(a: Vector, label: Decimal, x: Vector, **_: Any) -> Vector:
     """Of log(1 + exp(-s a x)), s = 1 for label 1 and -1 for label 0."""
     sign = 1 if label == 1 else -1
@@ -47,6 +52,7 @@ GRADIENTS: dict[str, Callable[..., Vector]] = {
     "least-squares": least_squares,
     "ridge": least_squares,
     "huber": huber,
+    "poisson": poisson,
     "logistic": logistic,
     "softmax": softmax,
 }

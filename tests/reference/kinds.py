@@ -171,37 +171,52 @@ RNG = np.random.default_rng(1)
 A, B = RNG.standard_normal((6, 4)), RNG.standard_normal(6)
 LABELS = np.array([0.0, 1.0, 1.0, 0.0, 1.0, 0.0])
 H = A.T @ A
-DATA: Data = {"A": A, "b": B, "labels": LABELS}
+WEIGHTS_OF_RECORDS = np.array([1.0, 0.25, 0.0, 0.5, 1.0, 0.75])
+DATA: Data = {"A": A, "b": B, "labels": LABELS, "weights": WEIGHTS_OF_RECORDS}
+COUNTS = np.array([0.0, 3.0, 1.0, 0.0, 7.0, 2.0])
+COUNT_DATA: Data = {"A": A, "b": COUNTS, "weights": WEIGHTS_OF_RECORDS}
 QUADRATIC_DATA: Data = {"H": H, "b": B[:4]}
 
 
-def least_squares(x: Array, scale: float = 1.0, l2: float = 0.0) -> float:
-    return float(scale * np.sum((A @ x - B) ** 2) + l2 / 2 * x @ x)
+def weighted(losses: Array, x: Array, scale: float, l2: float, intercept: bool) -> float:
+    """Of records with weights. An intercept, the last of each class, is not in the penalty."""
+    penalised = x.reshape(-1, A.shape[1])[:, : A.shape[1] - intercept]
+    return float(scale * WEIGHTS_OF_RECORDS @ losses + l2 / 2 * np.sum(penalised**2))
 
 
-def huber(x: Array, threshold: float, l2: float, scale: float) -> float:
+def least_squares(x: Array, scale: float = 1.0, l2: float = 0.0, intercept: bool = False) -> float:
+    return weighted((A @ x - B) ** 2, x, scale, l2, intercept)
+
+
+def huber(x: Array, threshold: float, l2: float, scale: float, intercept: bool) -> float:
     t = np.abs(A @ x - B)
     h = np.where(t <= threshold, t**2 / 2, threshold * (t - threshold / 2))
-    return float(scale * h.sum() + l2 / 2 * x @ x)
+    return weighted(h, x, scale, l2, intercept)
 
 
-def softmax(x: Array, classes: int, l2: float, scale: float) -> float:
+def poisson(x: Array, largest_rate: float, l2: float, scale: float, intercept: bool) -> float:
+    t, last = A @ x, math.log(largest_rate)
+    rates = np.where(t <= last, np.exp(t), largest_rate * (1 + t - last))
+    return weighted(rates - COUNTS * t, x, scale, l2, intercept)
+
+
+def softmax(x: Array, classes: int, l2: float, scale: float, intercept: bool) -> float:
     scores = A @ x.reshape(classes, -1).T
     chosen = scores[np.arange(len(A)), LABELS.astype(int)]
-    return float(scale * (np.log(np.exp(scores).sum(axis=1)) - chosen).sum() + l2 / 2 * x @ x)
+    return weighted(np.log(np.exp(scores).sum(axis=1)) - chosen, x, scale, l2, intercept)
 
 
-def logistic(x: Array, l2: float, scale: float) -> float:
-    losses = np.log1p(np.exp(-(2 * LABELS - 1) * (A @ x)))
-    return float(scale * losses.sum() + l2 / 2 * x @ x)
+def logistic(x: Array, l2: float, scale: float, intercept: bool) -> float:
+    return weighted(np.log1p(np.exp(-(2 * LABELS - 1) * (A @ x))), x, scale, l2, intercept)
 
 
 OBJECTIVES: Table = {
     "least-squares": ({"scale": 0.5}, least_squares),
-    "ridge": ({"l2": 0.3, "scale": 0.5}, least_squares),
-    "huber": ({"threshold": 0.5, "l2": 0.3, "scale": 0.5}, huber),
-    "logistic": ({"l2": 0.3, "scale": 0.5}, logistic),
-    "softmax": ({"classes": 2, "l2": 0.3, "scale": 0.5}, softmax),
+    "ridge": ({"l2": 0.3, "scale": 0.5, "intercept": True}, least_squares),
+    "huber": ({"threshold": 0.5, "l2": 0.3, "scale": 0.5, "intercept": True}, huber),
+    "poisson": ({"largest_rate": 4.0, "l2": 0.3, "scale": 0.5, "intercept": True}, poisson),
+    "logistic": ({"l2": 0.3, "scale": 0.5, "intercept": True}, logistic),
+    "softmax": ({"classes": 2, "l2": 0.3, "scale": 0.5, "intercept": True}, softmax),
     "quadratic": ({}, lambda x: float(x @ H @ x / 2 - B[:4] @ x)),
     "idle": ({"dimension": 4}, lambda x, dimension: 0.0),
 }
@@ -286,6 +301,18 @@ def is_classification(data: list[Data], rows: int, classes: int) -> bool:
     return len(labels) == rows * len(data) and set(labels) == set(range(classes)) and right > 0.6
 
 
+def is_counts(data: list[Data], rows: int) -> bool:
+    """Whole numbers whose mean is that of exp(t) with t ~ N(0, 1), and one x explains them: the
+    moments E[b a] = E[exp(a x)] x of all agents have that length, too."""
+    A, b = np.vstack([one["A"] for one in data]), np.concatenate([one["b"] for one in data])
+    mean, error = math.exp(0.5), 5 * math.sqrt((math.exp(2) + math.exp(0.5)) / len(b))
+    whole = bool(np.all(b >= 0)) and np.array_equal(b, np.rint(b))
+    along = float(np.linalg.norm(A.T @ b) / len(b))
+    return (
+        len(data[0]["b"]) == rows and whole and max(abs(b.mean() - mean), abs(along - mean)) < error
+    )
+
+
 def is_quadratic(data: list[Data], condition: float) -> bool:
     """All are diagonal in one basis, and their average has the requested eigenvalues."""
     average = np.mean([one["H"] for one in data], axis=0)
@@ -296,6 +323,7 @@ SYNTHETIC: Table = {
     "gaussian": ({"rows": 200}, is_gaussian),
     "regression": ({"rows": 200, "noise": 0.3}, is_regression),
     "classification": ({"rows": 200, "classes": 2}, is_classification),
+    "counts": ({"rows": 2000}, is_counts),
     "quadratic": ({"condition": 30.0}, is_quadratic),
 }
 

@@ -50,3 +50,23 @@ def test_text_of_others_cannot_control_the_terminal() -> None:
         shown.note("agent 1 is here (tcp://\x1b[2J\n[red]h:1)")
     assert isinstance(console.file, io.StringIO)
     assert console.file.getvalue() == "agent 1 is here (tcp://?[2J?[red]h:1)\n"
+
+
+def test_at_80_columns_nothing_is_cut(tmp_path: Path) -> None:
+    run = Run().to(Phase.RUNNING)
+    run.receives(2, Spent(0, [0.25, 0.0572581], None, None))
+    for agent in run.agents:
+        run.receives(agent, report(0, 10, change=5.37e-10))
+    run.session.notices.text = "waiting for agent 3 (for 40 s), round 10"
+    console = Console(file=io.StringIO(), width=80, force_terminal=True, color_system=None)
+    log = TrafficLog(tmp_path / "bytes.csv", {1: (), 2: (), 3: ()})
+    with Display(console) as shown:
+        shown.update(run.session, log)
+    assert isinstance(console.file, io.StringIO)
+    *_, first, second = console.file.getvalue().rstrip("\x1b[?25h\n").splitlines()
+    assert "round 10 of 45" in first
+    assert "rounds/s 0 bytes residual 5.37e-10" in first
+    assert len(first.removeprefix("\x1b[2K")) == 80
+    assert first.count("━") == 6, "10 of 45 of the bar, which is what the numbers leave"
+    assert "epsilon 0.05726 (agent 2)  waiting for agent 3 (for 40 s), round 10" in second
+    assert "…" not in first + second

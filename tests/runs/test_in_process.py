@@ -92,3 +92,13 @@ def test_a_sum_without_a_minimum_is_said() -> None:
     flat = LeastSquares(np.zeros((1, 2)), np.zeros(1))
     with pytest.raises(ValueError, match="no minimum"):
         solve([flat], np.ones(2))
+
+
+def test_without_history_the_last_states_are_kept() -> None:
+    whole, last = (
+        cpgt.run("paper", rounds=30, seed=1, history=history) for history in (True, False)
+    )
+    assert last.x.tolist() == whole.x[-1:].tolist() and last.y.tolist() == whole.y[-1:].tolist()
+    assert last.references.tolist() == whole.references.tolist()
+    assert last.rounds == whole.rounds == 30
+    assert last.bytes["message"].tolist() == whole.bytes["message"].tolist()

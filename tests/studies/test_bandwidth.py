@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -12,13 +13,15 @@ from cpgt.configuration.network import Network
 from cpgt.results.optimum import solve
 from cpgt.results.traffic import ALL_LAYERS
 from cpgt.runs.in_process import run
-from cpgt.studies.bandwidth.bandwidth_report import Findings, saving, sentences
+from cpgt.studies.bandwidth.bandwidth_report import Findings, findings_as_dict, saving, sentences
 from cpgt.studies.bandwidth.contenders import (
     ALPHA_FACTORS,
+    EXTRA,
     GAMMAS,
     UNCOMPRESSED,
     contenders,
     parse_compressor,
+    rival,
     tune_step_sizes,
 )
 from cpgt.studies.bandwidth.measure import Measured, RoundSizes
@@ -136,10 +139,38 @@ def findings(*rows: Measured, break_even: tuple[RoundSizes, ...] = ()) -> Findin
 
 def test_a_compressor_that_pays() -> None:
     found = findings(measured("top-k:k=1", 100, 10.0), measured(UNCOMPRESSED, 50, 80.0))
-    assert saving(found, found.measured[0], "per_round", "tcp") == 8.0
+    assert saving(found.measured[0], found.plain, "per_round", "tcp") == 8.0
     assert sentences(found) == [
         "top-k:k=1 pays: to 1e-06, 4.0 times fewer bytes through TCP, 4.0 times fewer with headers"
     ]
+
+
+def test_the_verdict_is_against_the_best_uncompressed_algorithm() -> None:
+    rows = measured("top-k:k=1", 100, 10.0), measured(UNCOMPRESSED, 50, 80.0)
+    found = replace(findings(*rows), extra=measured(EXTRA, 50, 30.0))
+    assert sentences(found) == [
+        "top-k:k=1 pays: to 1e-06, 1.5 times fewer bytes through TCP, 1.5 times fewer with "
+        "headers, than uncompressed EXTRA"
+    ]
+    found = replace(found, extra=measured(EXTRA, 50, 10.0))
+    assert "2.00 times the bytes of uncompressed EXTRA through TCP" in sentences(found)[0]
+    written = findings_as_dict(found)
+    assert written["best_uncompressed"] == EXTRA
+    assert written["networks"][0]["saving_to_target"]["tcp"] == 4.0
+    assert written["networks"][0]["saving_against_best"]["tcp"] == 0.5
+    # one that does not reach the target is no baseline
+    assert replace(found, extra=measured(EXTRA, None, 1.0)).best is found.plain
+
+
+def test_the_rival_sends_one_vector_and_has_no_noise(network: Network) -> None:
+    other = rival(network)
+    assert other is not None
+    assert (other.algorithm.kind, other.compressor.kind) == ("extra", "identity")
+    assert other.synthetic == network.synthetic
+    objectives = build_objectives(other, {})
+    assert rounds_to(tune_step_sizes(other, objectives, 1e-3, seed=1), objectives) is not None
+    assert rival(load_network("paper")) is None
+    assert rival(load_network("logistic")) is None
 
 
 def test_a_compressor_that_does_not_pay_and_from_where_on_it_would() -> None:
@@ -151,8 +182,9 @@ def test_a_compressor_that_does_not_pay_and_from_where_on_it_would() -> None:
         "network through TCP, 1.25 times with headers"
     )
     assert second == (
-        "top-k:k=1 would pay from about d = 40, if it needs 2.00 times the rounds there, "
-        "as at d = 10 (measured at d = 20, 40, on synthetic quadratics)"
+        "top-k:k=1 would pay from about d = 40 against the same algorithm uncompressed, "
+        "if it needs 2.00 times the rounds there, as at d = 10 "
+        "(measured at d = 20, 40, on synthetic quadratics)"
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +16,12 @@ from cpgt.results.summary import Summary, read_summary
 from cpgt.results.tables import Check, write_csv
 from cpgt.runs.observed import ProcessRun
 from cpgt.runs.pool import Task, run_tasks
-from cpgt.studies.paper import accuracy, conditions, convergence, divergence
+from cpgt.studies.paper import accuracy, conditions, convergence, divergence, weights
 from cpgt.studies.paper.accuracy import AccuracyResult, Point
 from cpgt.studies.paper.reproduce import reproduce_paper
 from cpgt.studies.paper.rows import DECAYS, PORTION, ROWS, portions, row_network, row_objectives
 from cpgt.theory.quadratics import limits
+from cpgt.topologies import build_graph
 
 K = np.arange(0, 2001, 10)
 STRAIGHT = np.asarray(0.99**K, dtype=np.float64)
@@ -165,6 +167,24 @@ def test_the_finding_can_be_refuted() -> None:
     ]
 
 
+def test_weights_are_doubly_stochastic_and_of_the_graph() -> None:
+    graph = build_graph("paper")
+    for name, W in weights.weight_matrices(graph).items():
+        assert W.sum(axis=0) == pytest.approx(np.ones(6)), name
+        assert np.array_equal(W, W.T), name
+        joined = {(i + 1, j + 1) for i, j in zip(*np.nonzero(W), strict=True) if i < j}
+        assert joined == set(graph.edges), name
+    assert weights.weight_matrices(graph)["I - 0.05 Laplacian"][0, 0] == pytest.approx(0.85)
+
+
+def test_the_scale_decides_and_a_slow_w_helps() -> None:
+    found = {sweep.weights: sweep for sweep in weights.simulate(Fraction(1, 6), 3)}
+    assert (found["metropolis"].radii["paper-diadsp"] > 1).all()
+    slow = found["I - 0.05 Laplacian"]
+    assert (slow.radii["paper-diadsp"] < found["metropolis"].radii["paper-diadsp"]).all()
+    assert slow.all_converge == (np.array(list(slow.radii.values())) < 1).all(axis=0).sum()
+
+
 def test_conditions_of_the_paper() -> None:
     found = {c.name: c for c in conditions.all_conditions()}
     assert all(c.curvature.mu_each == 0.0 for c in found.values()), (
@@ -202,6 +222,7 @@ def test_the_whole_command_in_small(tmp_path: Path) -> None:
         "rates.csv": "algorithm,fitted,predicted,steadiness",
         "accuracy.csv": "q,algorithm,mean,low,high,rms,exact_rms,p_same",
         "divergence.csv": "cost,algorithm,draw,spectral_radius",
+        "weights.csv": "weights,scale,CPGT-C1,CPGT-C2-1,CPGT-C2-2,DiaDSP,all,draws",
         "theorems.csv": ",".join(conditions.columns(conditions.conditions(ROWS[0]))),
     }
     assert "NOT PRIVATE" not in headers and "not_private" in (tmp_path / "summary.json").read_text()

@@ -22,9 +22,10 @@ def test_bandwidth_runs_compressed_and_uncompressed_and_reports_both(
     done = cpgt.run("bandwidth", "quadratic", "--compare", "top-k:k=2", "--out", str(out), *SMALL)
     assert done.returncode == 0, done.stderr
     found = json.loads((out / "bandwidth.json").read_text())
-    ours, _, plain = found["networks"]
+    ours, _, plain, extra = found["networks"]
     labels = [row["label"] for row in found["networks"]]
-    assert labels == ["quantize:bits=4", "top-k:k=2", "uncompressed"]
+    assert labels == ["quantize:bits=4", "top-k:k=2", "uncompressed", "uncompressed EXTRA"]
+    assert extra["per_round"]["payload"] < 0.6 * plain["per_round"]["payload"], "one vector of two"
     for row in found["networks"]:
         size = row["per_round"]
         assert 0 < size["payload"] < size["message"] < size["zmtp"] <= size["tcp"] < size["link"]

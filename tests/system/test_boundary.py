@@ -373,7 +373,7 @@ def receive_failure(
 def test_the_text_of_an_error_does_not_leave_the_agent(cpgt: Commands, tmp_path: Path) -> None:
     """An objective's error may quote data, so it is written to the owner's log only."""
     (tmp_path / "leak.py").write_text(LEAK)
-    failed, errors, code = receive_failure(cpgt, {"kind": "leak:make"}, "--objective", "leak:make")
+    failed, errors, code = receive_failure(cpgt, {"kind": "leak:make"}, "--code", "leak:make")
     assert failed == Failed("an unexpected error; its own log says more", 1, 0)
     assert code == 1
     assert "4711" in errors

@@ -17,7 +17,7 @@ from cpgt.agent.privacy.account import epsilon_after
 from cpgt.agent.privacy.budget import Claims, open_account
 from cpgt.configuration.data import make_data
 from cpgt.configuration.network import Network
-from cpgt.configuration.schema import GRAPH, PrivacySection
+from cpgt.configuration.schema import PrivacySection
 from cpgt.deployment.keyring import make_keys, ring_of
 from cpgt.wire.control import ControlServer
 from cpgt.wire.errors import ProtocolError
@@ -110,10 +110,10 @@ def test_epsilon_of_private_data_stays_with_the_agent(cpgt: Commands, tmp_path: 
 
 def owners_copy(tmp_path: Path) -> Network:
     """Write one agent's data and the network file that its owner has read."""
-    network = load_network("paper", ["noise.q=0.999", "rounds=5000"])
-    np.savez(tmp_path / "data.npz", allow_pickle=False, **make_data(network, 1))
-    alone = {"graph": GRAPH.section("complete", agents=1)}
-    network = network.model_copy(update=alone)
+    changes = ["noise.q=0.999", "rounds=5000"]
+    data = make_data(load_network("paper", changes), 1)
+    np.savez(tmp_path / "data.npz", allow_pickle=False, **data)
+    network = load_network("paper", [*changes, "graph.kind=complete", "graph.agents=1"])
     (tmp_path / "agreed.toml").write_text(network.to_toml())
     return network
 

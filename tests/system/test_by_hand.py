@@ -254,7 +254,7 @@ def test_code_is_run_only_when_its_owner_allows_it(cpgt: Commands, tmp_path: Pat
     line = next(line for line in coordinator.stderr if "listening" in line)
     done = cpgt.run("agent", "1", "--coordinator", line.split()[-1])
     assert done.returncode == 2
-    assert "if you trust it, start with --objective os:getcwd" in one_error_line(done)
+    assert "if you trust it, start with --code os:getcwd" in one_error_line(done)
     assert finish(coordinator).returncode == 2
 
 
@@ -338,9 +338,7 @@ def test_ctrl_c_is_not_lost_where_python_drops_exceptions(cpgt: Commands, tmp_pa
     )
     assert coordinator.stderr
     line = next(line for line in coordinator.stderr if "listening" in line)
-    agent = cpgt.start(
-        "agent", "1", "--coordinator", line.split()[-1], "--objective", "dropped:make"
-    )
+    agent = cpgt.start("agent", "1", "--coordinator", line.split()[-1], "--code", "dropped:make")
     left = finish(agent)
     assert left.returncode == 130
     assert one_error_line(left) == "Error: interrupted"

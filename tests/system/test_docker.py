@@ -8,12 +8,17 @@ from pathlib import Path
 
 import pytest
 
+import cpgt
+from cpgt.models.evaluate import evaluate_model
+from cpgt.models.model_file import load_model
+from cpgt.tables.encode import encode_table
 from cpgt.wire.sizes import zmtp_size
 from tests.system.compose import AGENTS, UP, VERSIONS, Compose, fresh_clone, need
 from tests.system.conftest import Commands, rounds_written, rows_of, summary_of, until
 
 pytestmark = pytest.mark.timeout(300)  # the first test builds the image
 PAPER = Path("cpgt/networks/paper-c2-1.toml")
+HELD_OUT = Path(cpgt.__file__).parent / "networks/hospitals/held-out.csv"
 
 
 @pytest.fixture(scope="module")
@@ -36,10 +41,10 @@ def compose(request: pytest.FixtureRequest, clone: Path) -> Iterator[Compose]:
 @pytest.fixture(scope="module")
 def localhost(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The same network and seed as processes on this machine."""
-    cpgt = Commands(tmp_path_factory.mktemp("localhost"))
-    done = cpgt.run("run", "paper", "--seed", "5", "--no-compare", "--out", "run")
+    commands = Commands(tmp_path_factory.mktemp("localhost"))
+    done = commands.run("run", "paper", "--seed", "5", "--no-compare", "--out", "run")
     assert done.returncode == 0, done.stderr
-    return cpgt.folder / "run"
+    return commands.folder / "run"
 
 
 def test_the_papers_network_in_containers_equals_localhost(
@@ -50,7 +55,7 @@ def test_the_papers_network_in_containers_equals_localhost(
     assert code == 0, printed
     (out,) = compose.results() - before  # every run makes a new folder
     assert f"files: runs/{out.name}" in printed
-    assert "bytes a round on each edge" in printed
+    assert "bytes a round, all 16 edges" in printed
     assert "NOT PRIVATE: a seed was given" in compose.logs("agent-1")
     here, there = summary_of(localhost), summary_of(out)
     assert there["status"] == "completed"
@@ -163,7 +168,24 @@ def test_another_network_and_its_mistakes(compose: Compose) -> None:
     data.write_bytes(b"a user's file")
     code, _ = compose.up(NETWORK="short.toml")
     assert code != 0
-    words = "private/short.toml/4/data.npz is not the synthetic data of short.toml"
+    words = "private/short.toml/4/data.npz is not the data of short.toml"
     assert words in compose.logs("setup")
     assert data.read_bytes() == b"a user's file"
     data.unlink()
+
+
+@pytest.mark.parametrize("compose", ["2"], indirect=True)
+def test_the_hospitals_in_containers(compose: Compose) -> None:
+    before = compose.results()
+    code, printed = compose.up(NETWORK="hospitals")
+    assert code == 0, printed
+    (out,) = compose.results() - before
+    assert "epsilon 3, delta 1e-05" in printed
+    model = load_model(out)
+    assert model.table
+    held_out = encode_table(model.table, HELD_OUT)
+    assert (evaluate_model(model, held_out).metrics["accuracy"] or 0.0) > 0.88
+    own = compose.clone / "private/hospitals/3"
+    shipped = HELD_OUT.with_name("hospital-3.csv")
+    assert (own / "data.csv").read_bytes() == shipped.read_bytes()
+    assert len(list(own.glob("runs/*/model.json"))) == 1

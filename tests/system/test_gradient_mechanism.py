@@ -100,7 +100,7 @@ def test_the_run_states_its_epsilon_and_forgets_its_secret(cpgt: Commands, hospi
     for agent in (1, 2, 3):
         folder = hospitals / "run" / "agents" / str(agent)
         assert {path.name for path in folder.iterdir()} == {
-            "log.txt", "epsilon.csv", "privacy.json",
+            "log.txt", "epsilon.csv", "model.json", "privacy.json",
         }  # fmt: skip
         stated = json.loads((folder / "privacy.json").read_text())
         assert stated["questions"] == ROUNDS // 3

@@ -108,7 +108,7 @@ def test_a_private_run_writes_no_state_and_is_not_labelled(cpgt: Commands, tmp_p
     assert "observed" not in summary_of(out)["residual"]
     for agent in range(1, 7):
         folder = out / "agents" / str(agent)
-        private = {"data.npz", "epsilon.csv", "privacy.json"}
+        private = {"data.npz", "epsilon.csv", "model.json", "privacy.json"}
         assert {path.name for path in folder.iterdir()} == {"log.txt", *private}
         for name in private:
             assert (folder / name).stat().st_mode & 0o077 == 0, "for its owner only"

@@ -177,13 +177,14 @@ class FreshNoise(Participant):
 
     numbers = itertools.count(-1, -1)  # seeds that no honest run has
 
-    def send_again(self) -> None:
+    def send_again(self) -> list[bytes]:
         kept = self.core, self._sent.copy()
         core: Any = copy(self.core)
         core._randomness = Randomness(seeded_secret(next(self.numbers), self.agent))
         self.core = core
-        self.send()
+        frame = self.send()
         self.core, self._sent = kept
+        return [frame]
 
 
 class Repeating(Randomness):
@@ -198,10 +199,10 @@ class Repeating(Randomness):
 
 
 class OneDrawForTwo(Participant):
-    def send(self) -> None:
+    def send(self) -> bytes:
         core: Any = self.core
         core._randomness.__class__ = Repeating
-        super().send()
+        return super().send()
 
 
 @pytest.mark.parametrize("make", [HalfScale, FreshNoise])

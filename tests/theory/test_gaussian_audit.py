@@ -26,7 +26,7 @@ from cpgt.agent.privacy import moments, perturbation
 from cpgt.agent.privacy import oracle as oracle_module
 from cpgt.agent.privacy.clipping import BOUND, clipped_length, clipped_sum
 from cpgt.agent.privacy.gaussian import rounded_gaussian
-from cpgt.agent.privacy.gdp import epsilon_of
+from cpgt.agent.privacy.gdp import epsilon_of, mu_of
 from cpgt.agent.privacy.ledger import Ledger
 from cpgt.agent.privacy.oracle import AnswerLog, GradientOracle, GradientTerms
 from cpgt.agent.privacy.randomness import Randomness
@@ -39,7 +39,7 @@ from cpgt.theory.auditing.bound import Statistic, gaussian_epsilon, gaussian_mu,
 from cpgt.theory.auditing.gaussian_audit import GaussianAudit, run_gaussian_audit
 from cpgt.theory.auditing.preparation import prepare
 from cpgt.theory.auditing.records import FAR, TOLERANT, two_points, worst_pair
-from cpgt.theory.auditing.releases import ReleaseAttack
+from cpgt.theory.auditing.releases import ReleaseAttack, release_attack
 from cpgt.wire.arrays import Floats, Integers
 from cpgt.wire.frames import build_frame
 from cpgt.wire.payloads import encode
@@ -291,7 +291,7 @@ def test_a_release_with_a_pure_epsilon_is_not_audited() -> None:
 
 @settings(max_examples=12, deadline=None)
 @given(
-    kind=st.sampled_from(["logistic", "softmax", "huber", "ridge"]),
+    kind=st.sampled_from(["logistic", "softmax", "huber", "ridge", "poisson"]),
     adjacency=st.sampled_from(["record", "add-remove"]),
     clip=st.floats(0.01, 10.0),
     reach=st.sampled_from([FAR, TOLERANT]),
@@ -306,6 +306,19 @@ def test_the_records_are_as_far_apart_as_clipping_allows(
     assert 0.9999 < at_full <= 1.0
     assert 0.96 < nearly < 0.975, "the other question tells two answers with one draw apart"
     assert terms.sensitivity == (2 * BOUND if adjacency == "record" else BOUND)
+
+
+@pytest.mark.parametrize("adjacency", ["record", "add-remove"])
+def test_the_attacked_record_has_the_largest_weight(adjacency: Any) -> None:
+    """Others keep theirs; a weight of 0 would hide the record."""
+    data = {**find_data(load_network("ridge", []), 1, {}), "weights": np.zeros(1000)}
+    data["weights"][1:] = 0.5
+    gradient = load_network("ridge", ["privacy.mechanism=gradient", "privacy.clip=0.5"])
+    terms = GradientTerms(1.0, 1e-5, adjacency, 0.5, 2)
+    pair = worst_pair(gradient, data, terms, FAR)
+    assert pair.distance(np.zeros(10)) > 0.9999 * terms.sensitivity
+    moments = load_network("ridge", [f"privacy.adjacency={adjacency}"])
+    assert release_attack(moments, data).mu > 0.7 * mu_of(3.0, 1e-5)
 
 
 def test_other_records_are_kept_and_cancel() -> None:

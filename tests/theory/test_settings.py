@@ -18,13 +18,8 @@ from cpgt.agent.privacy.oracle import GradientOracle, GradientTerms
 from cpgt.agent.privacy.randomness import Randomness, seeded_secret
 from cpgt.configuration.network import Network
 from cpgt.theory.planning import synthetic_rehearsal
-from cpgt.theory.planning.settings import (
-    PublicFacts,
-    apply_settings,
-    choose_settings,
-    facts_of,
-    gradient_noise,
-)
+from cpgt.theory.planning.facts import PublicFacts, facts_of
+from cpgt.theory.planning.settings import apply_settings, choose_settings, gradient_noise
 from cpgt.theory.planning.synthetic_rehearsal import (
     NoisyGradients,
     Rehearsal,
@@ -228,7 +223,7 @@ def test_a_plan_prefers_settings_of_the_file_that_are_better(
     losses = {own.algorithm.alpha: 0.1}
 
     def fake(planned: Network, facts: PublicFacts) -> Rehearsal:
-        return Rehearsal(facts.epsilon, 1.0, losses.get(planned.algorithm.alpha, 0.5), 0.01)
+        return Rehearsal(facts.budget[0], 1.0, losses.get(planned.algorithm.alpha, 0.5), 0.01)
 
     monkeypatch.setattr(synthetic_rehearsal, "rehearse", fake)
     assert plan_gradient_mechanism(own, facts).network == own

@@ -46,18 +46,19 @@ class Doubted(Participant):
         agent, weights, algorithm, _, *rest = self._given
         self._shadow: Any = Doubted(agent, weights, algorithm, other, *rest).core
 
-    def send(self) -> None:
-        super().send()
+    def send(self) -> bytes:
+        frame = super().send()
         steps = self._algorithm.noise.scales_of(np.array([self.round]))[0][:, None] * 2.0**-BITS
         apart = np.rint(self.core.values / steps) - np.rint(self._shadow.values / steps)
         self.lost += float(np.abs(apart).sum()) * 2.0**-BITS
+        return frame
 
-    def _step(self) -> None:
+    def step(self) -> None:
         core: Any = self.core
         self._shadow._outgoing = core._outgoing
         own, _ = self._sent[-1]
         self._shadow.absorb([own, *map(self._received.__getitem__, self._neighbours)])
-        super()._step()
+        super().step()
 
 
 def losses(

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cpgt.extensions import KindError
 from cpgt.topologies import (
     GRAPHS,
     WEIGHTS,
@@ -173,7 +174,7 @@ def test_a_graph_cannot_be_changed() -> None:
 
 
 def test_an_unknown_graph_is_named_beside_those_that_exist() -> None:
-    with pytest.raises(TopologyError) as refusal:
+    with pytest.raises(KindError) as refusal:
         build_graph("hypercube", agents=8)
     assert all(kind in str(refusal.value) for kind in ("hypercube", *GRAPHS))
 

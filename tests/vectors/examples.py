@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from typing import Any
 
 from cpgt.wire.messages import (
     Control,
@@ -24,12 +25,14 @@ from cpgt.wire.messages import (
 
 KERNEL = [1, 5000, 92, 0, 210, 205, 10920]
 PARAMETERS = {
+    "network": {"name": "study", "agents": 2, "graph": {"kind": "path", "agents": 2}},
     "algorithm": {"kind": "cpgt", "alpha": 0.1, "gamma": 0.6},
     "compressor": {"kind": "quantize", "bits": 2},
     "noise": {"s_x": 1.0, "s_y": 2.0, "q": 0.98},
     "privacy": {"mechanism": "state", "adjacency": "function", "sensitivity": 0.5},
     "objective": {"kind": "least-squares", "scale": 0.05},
     "start": "zeros",
+    "table": "0123456789abcdef" * 4,
 }
 MESSAGES: list[Control] = [
     Hello(3, "tcp://192.0.2.3:5556"),
@@ -48,6 +51,27 @@ MESSAGES: list[Control] = [
     Grant(400, False),
     Grant(400, True),
     Tally(),
-    Stop(""),
+    Stop("", 0.25),
+    Stop("", None),
     Stop("agent 2 has been silent for 30 s"),
+]
+
+SCHEMAS: list[dict[str, Any]] = [
+    {
+        "version": 1,
+        "feature_bound": 2,
+        "target": {"column": "died", "labels": {"yes": 1, "no": 0, "nein": 0}},
+        "weight": {"column": "w", "bound": 10},
+        "columns": [
+            {"kind": "number", "name": "Größe", "bounds": [0.5, 2.5], "missing": 2, "unit": "m"},
+            {"kind": "category", "name": "sex", "categories": ["male", "female"]},
+        ],
+    },
+    {
+        "version": 1,
+        "intercept": False,
+        "feature_bound": 1e-5,
+        "target": {"column": "visits", "counts": 20},
+        "columns": [{"kind": "number", "name": "age", "bounds": [0, 1e16]}],
+    },
 ]

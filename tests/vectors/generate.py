@@ -22,6 +22,7 @@ from cpgt.agent.privacy.lattice import discrete_laplace
 from cpgt.agent.privacy.noise import GRID
 from cpgt.agent.privacy.oracle import GradientTerms, RecordAdjacency
 from cpgt.agent.privacy.randomness import Label, Randomness, seeded_secret, unit_uniform
+from cpgt.tables.schema import parse_schema
 from cpgt.wire.arrays import Floats
 from cpgt.wire.errors import ProtocolError
 from cpgt.wire.frames import build_frame
@@ -30,7 +31,7 @@ from cpgt.wire.payloads import decode, encode
 from cpgt.wire.reliable import Parts, ReliableChannel
 from cpgt.wire.transports import MemoryTransport, topics
 from cpgt.wire.vectors import Quantized, sample
-from tests.vectors.examples import MESSAGES
+from tests.vectors.examples import MESSAGES, SCHEMAS
 from tests.wire.examples import FORMS, STYLES, message
 from tests.wire.fuzz import damaged
 
@@ -109,6 +110,7 @@ def control() -> dict[str, Any]:
             {"sender": s, "round": k, "payload": p.hex(), "frame": build_frame(s, k, p).hex()}
             for s, k, p in frames
         ],
+        "schemas": [{"schema": s, "digest": parse_schema(s).digest} for s in SCHEMAS],
         "topics": [{"agent": agent, "topic": topics(agent)[1].hex()} for agent in (1, 300)],
     }
 

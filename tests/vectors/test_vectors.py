@@ -17,7 +17,7 @@ import pytest
 from cpgt.wire.errors import ProtocolError
 from cpgt.wire.payloads import FORMS, decode
 from tests.vectors.generate import FILES, FOLDER, as_text
-from tests.vectors.independent import accounts, messages, payloads, streams
+from tests.vectors.independent import accounts, messages, payloads, streams, tables
 from tests.vectors.independent.agent import Agent
 from tests.vectors.independent.bits import Malformed
 from tests.wire.fuzz import batches
@@ -230,3 +230,11 @@ def test_the_account_of_the_gradient_mechanism() -> None:
         assert case["mu"] <= mu * (1 + 1e-9)
         sigma = accounts.sigma(case["mu"], case["questions"], case["adjacency"])
         assert sigma <= case["sigma"] <= sigma * (1 + 1e-9)
+
+
+# --- schemas --------------------------------------------------------------------------------------
+
+
+def test_digests_of_schemas() -> None:
+    for case in vectors("control")["schemas"]:
+        assert tables.digest(case["schema"]) == case["digest"]

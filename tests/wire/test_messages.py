@@ -52,29 +52,30 @@ ONE = (
 THIRTY = b"\xcb\x40\x3e\0\0\0\0\0\0"
 
 GOLDEN: list[tuple[Control, bytes]] = [
-    (Hello(1, "tcp://h:1"), b"\x94\x04\xa5Hello\x01\xa9tcp://h:1"),
-    (Ready(10), b"\x94\x04\xa5Ready\x0a\x90"),
-    (Ready(10, ["seeded", "observed"]), b"\x94\x04\xa5Ready\x0a\x92\xa6seeded\xa8observed"),
-    (Spent(4, [0.5], 0.5, 9), b"\x96\x04\xa5Spent\x04\x91" + HALF + HALF + b"\x09"),
-    (Status(7, [2, 3]), b"\x94\x04\xa6Status\x07\x92\x02\x03"),
+    (Hello(1, "tcp://h:1"), b"\x94\x05\xa5Hello\x01\xa9tcp://h:1"),
+    (Ready(10), b"\x94\x05\xa5Ready\x0a\x90"),
+    (Ready(10, ["seeded", "observed"]), b"\x94\x05\xa5Ready\x0a\x92\xa6seeded\xa8observed"),
+    (Spent(4, [0.5], 0.5, 9), b"\x96\x05\xa5Spent\x04\x91" + HALF + HALF + b"\x09"),
+    (Status(7, [2, 3]), b"\x94\x05\xa6Status\x07\x92\x02\x03"),
     (
         Report(0, [25, 26], [30, 300], {2: 330}, [30], 0.5, {2: [1, 434, 120, 0, 4, 3, 208]}, {}),
-        b"\x9a\x04\xa6Report\x00\x92\x19\x1a\x92\x1e\xcd\x01\x2c\x81\x02\xcd\x01\x4a\x91\x1e" + HALF
+        b"\x9a\x05\xa6Report\x00\x92\x19\x1a\x92\x1e\xcd\x01\x2c\x81\x02\xcd\x01\x4a\x91\x1e" + HALF
         + b"\x81\x02\x97\x01\xcd\x01\xb2\x78\x00\x04\x03\xcc\xd0\x80",
     ),
-    (Finished(2, ONE), b"\x94\x04\xa8Finished\x02\xc4\x08" + ONE),
-    (Failed("no data", 2, 5), b"\x95\x04\xa6Failed\xa7no data\x02\x05"),
-    (Waiting([3]), b"\x93\x04\xa7Waiting\x91\x03"),
-    (Notice("so"), b"\x93\x04\xa6Notice\xa2so"),
-    (Refused("why"), b"\x93\x04\xa7Refused\xa3why"),
+    (Finished(2, ONE), b"\x94\x05\xa8Finished\x02\xc4\x08" + ONE),
+    (Failed("no data", 2, 5), b"\x95\x05\xa6Failed\xa7no data\x02\x05"),
+    (Waiting([3]), b"\x93\x05\xa7Waiting\x91\x03"),
+    (Notice("so"), b"\x93\x05\xa6Notice\xa2so"),
+    (Refused("why"), b"\x93\x05\xa7Refused\xa3why"),
     (
         Plan(1, {2: "tcp://h:2"}, {1: 0.5, 2: 0.5}, 100, 10, 30.0, {"start": "zeros"}),
-        b"\x99\x04\xa4Plan\x01\x81\x02\xa9tcp://h:2\x82\x01" + HALF + b"\x02" + HALF
+        b"\x99\x05\xa4Plan\x01\x81\x02\xa9tcp://h:2\x82\x01" + HALF + b"\x02" + HALF
         + b"\x64\x0a" + THIRTY + b"\x81\xa5start\xa5zeros",
     ),
-    (Grant(20, False), b"\x94\x04\xa5Grant\x14\xc2"),
-    (Tally(), b"\x92\x04\xa5Tally"),
-    (Stop(""), b"\x93\x04\xa4Stop\xa0"),
+    (Grant(20, False), b"\x94\x05\xa5Grant\x14\xc2"),
+    (Tally(), b"\x92\x05\xa5Tally"),
+    (Stop(""), b"\x94\x05\xa4Stop\xa0\xc0"),
+    (Stop("", 0.5), b"\x94\x05\xa4Stop\xa0" + HALF),
 ]  # fmt: skip
 VALID: dict[type[Any], Control] = {type(message): message for message, _ in GOLDEN}
 
@@ -161,7 +162,7 @@ messages: st.SearchStrategy[Control] = st.one_of(
     plans(),
     st.builds(Grant, rounds, st.booleans()),
     st.just(Tally()),
-    st.builds(Stop, st.text()),
+    st.builds(Stop, st.text(), st.none() | st.floats(0, allow_nan=False, allow_infinity=False)),
 )
 
 
@@ -289,7 +290,10 @@ BAD_FIELDS: dict[type[Any], dict[str, list[Any]]] = {
     },
     Grant: {"until": [*NOT_WHOLE, 0, MAX_ROUND + 1], "last": NOT_FLAG},
     Tally: {},
-    Stop: {"reason": NOT_TEXT},
+    Stop: {
+        "reason": NOT_TEXT,
+        "disagreement": [*(value for value in NOT_NUMBER if value is not None), -0.5],
+    },
 }
 BAD = [
     pytest.param(VALID[kind], field, values, id=f"{kind.__name__}.{field}")
@@ -399,7 +403,7 @@ def test_text_is_one_line_that_can_be_printed(make: Any, text: str, shown: str) 
     sent = encode_control(make(text))
     assert shown in structs.astuple(decode_control(sent))
     if "\udcff" not in text:  # a sender that does not clean its texts
-        raw = msgpack.packb([VERSION, "Stop", text])
+        raw = msgpack.packb([VERSION, "Stop", text, None])
         assert decode_control(raw) == Stop(shown)
 
 
@@ -414,7 +418,7 @@ def test_parameters_of_any_depth_are_refused(levels: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "parameters", [{"objective": 1}, {"noise": []}, {"objective": {"kind": 1}}]
+    "parameters", [{"objective": 1}, {"noise": []}, {"network": None}, {"objective": {"kind": 1}}]
 )
 def test_sections_of_a_plan_are_maps_with_a_name(parameters: dict[str, Any]) -> None:
     with pytest.raises(ProtocolError, match="parameters"):
@@ -465,7 +469,8 @@ def test_bytes_that_are_not_msgpack(frame: bytes) -> None:
         [],
         [VERSION],
         [VERSION, "Stop"],
-        [VERSION, "Stop", "", ""],
+        [VERSION, "Stop", ""],
+        [VERSION, "Stop", "", None, ""],
         [VERSION, "Hello", 1],
         [VERSION, "Hello", 1, "x", None],
         [VERSION, "Goodbye", ""],

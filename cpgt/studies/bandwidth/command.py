@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from rich.console import Console
 
 from cpgt.agent.errors import DivergedError
+from cpgt.agent.objectives import Objective
 from cpgt.configuration.data import build_objectives
+from cpgt.configuration.loading import NetworkError
 from cpgt.configuration.network import Network
 from cpgt.coordinator.errors import RunError
 from cpgt.results.summary import read_summary
@@ -19,9 +21,11 @@ from cpgt.runs.launch import run_coordinator
 from cpgt.studies import StudySettings
 from cpgt.studies.bandwidth.bandwidth_report import Findings, savings, show_findings, write_findings
 from cpgt.studies.bandwidth.contenders import (
+    EXTRA,
     UNCOMPRESSED,
     contenders,
     replace_sections,
+    rival,
     tune_step_sizes,
     uncompressed,
 )
@@ -46,15 +50,15 @@ def compare_bandwidth(
         plain = networks[UNCOMPRESSED]
         networks[UNCOMPRESSED] = tune_step_sizes(plain, objectives, settings.target, settings.seed)
     measured = _measure_all(networks, settings, out, console)
-    findings = Findings(settings.target, objectives[0].dimension, measured, settings.tune)
-    saved, first = savings(findings, measured[0]), networks[measured[0].label]
+    extra = _measure_rival(network, objectives, settings, out / "extra", console)
+    findings = Findings(settings.target, objectives[0].dimension, measured, settings.tune, extra)
+    saved, first = savings(measured[0], findings.plain), networks[measured[0].label]
     if findings.price and saved and min(saved) <= 1:
         console.print("searching for the dimension from which on it would pay")
         tried = _find_break_even(first, findings, out / "break-even", settings.search)
         findings = replace(findings, break_even=tried)
     write_findings(findings, out)
     show_findings(findings, console)
-    console.print(f"files: {out}", soft_wrap=True)
     return findings
 
 
@@ -76,6 +80,26 @@ def _measure_all(
             "every compressed network diverged; lower algorithm.alpha or algorithm.gamma", 4
         )
     return measured
+
+
+def _measure_rival(
+    network: Network,
+    objectives: Sequence[Objective],
+    settings: StudySettings,
+    out: Path,
+    console: Console,
+) -> Measured | None:
+    """With its best step size, with or without --tune: the strongest baseline. None if it has
+    none that reaches the target."""
+    other = rival(network)
+    if other is None:
+        return None
+    try:
+        other = tune_step_sizes(other, objectives, settings.target, settings.seed)
+    except NetworkError:
+        return None
+    console.print(f"running {EXTRA} as processes")
+    return measure_network(EXTRA, other, settings, out)
 
 
 def _find_break_even(

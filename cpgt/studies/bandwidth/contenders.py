@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from itertools import product
 from typing import Any
 
+from cpgt.agent.algorithms.registry import ALGORITHMS
 from cpgt.agent.objectives import Objective
 from cpgt.configuration.kinds import KindSection
 from cpgt.configuration.loading import NetworkError, apply_overrides, parse_network
@@ -15,6 +16,7 @@ from cpgt.runs.batch import Batch, run_to_target
 from cpgt.wire.arrays import Floats
 
 UNCOMPRESSED = "uncompressed"
+EXTRA = "uncompressed EXTRA"
 ALPHA_FACTORS = tuple(2.0 ** (i / 2) for i in range(-4, 5))  # from 1/4 to 4
 GAMMAS = (0.3, 0.4, 0.5, 0.7, 1.0)
 
@@ -50,14 +52,34 @@ def uncompressed(network: Network) -> Network:
     return replace_sections(network, compressor={"kind": "identity"})
 
 
+def rival(network: Network) -> Network | None:
+    """EXTRA, which sends one vector a round where others send two: of the uncompressed algorithms,
+    the one with the fewest bytes. None for a network with noise, which EXTRA does not add."""
+    if network.mechanism is not None or any(
+        scale for agent in network.agents for scale in _scales(network, agent)
+    ):
+        return None
+    algorithm = {"kind": "extra", "alpha": network.algorithm.alpha}
+    return replace_sections(
+        network, algorithm=algorithm, compressor={"kind": "identity"}, noise=None
+    )
+
+
+def _scales(network: Network, agent: int) -> tuple[float, float]:
+    noise = network.noise.of(agent)
+    return noise["s_x"], noise["s_y"]
+
+
 def tune_step_sizes(
     network: Network, objectives: Sequence[Objective], target: float, seed: int
 ) -> Network:
     """With the alpha and gamma of the grid that need the fewest rounds to the target."""
     best, fewest = None, network.rounds + 1.0
     given = network.algorithm.model_dump()
-    for gamma, factor in product(GAMMAS, ALPHA_FACTORS):
-        step_sizes = {"alpha": network.algorithm.alpha * factor, "gamma": gamma}
+    gammas = GAMMAS if ALGORITHMS[network.algorithm.kind].takes_gamma else (None,)
+    for gamma, factor in product(gammas, ALPHA_FACTORS):
+        step_sizes = {"alpha": network.algorithm.alpha * factor}
+        step_sizes |= {} if gamma is None else {"gamma": gamma}
         candidate = replace_sections(network, algorithm={**given, **step_sizes})
         rounds = rounds_to(candidate, objectives, target, seed, int(fewest) - 1)
         if rounds < fewest:
@@ -65,7 +87,7 @@ def tune_step_sizes(
     if best is None:
         raise NetworkError(
             f"algorithm.alpha: none of {len(ALPHA_FACTORS)} values around "
-            f"{network.algorithm.alpha:g}, with {len(GAMMAS)} values of gamma each, "
+            f"{network.algorithm.alpha:g}, with {len(gammas)} values of gamma each, "
             f"reaches {target:g} uncompressed; allow more --rounds"
         )
     return best

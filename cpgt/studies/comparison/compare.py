@@ -13,7 +13,7 @@ import numpy as np
 from rich.console import Console
 
 from cpgt.agent.algorithms.cpgt import CPGT
-from cpgt.agent.algorithms.registry import ALGORITHMS
+from cpgt.agent.algorithms.registry import algorithm_kind
 from cpgt.agent.errors import DivergedError
 from cpgt.agent.objectives import Objective
 from cpgt.agent.privacy.account import Terms, epsilon_after
@@ -86,7 +86,7 @@ def round_reached(residual: Floats, target: float) -> int | None:
 
 def _largest_epsilon(network: Network, objectives: Sequence[Objective]) -> float | None:
     """Of the agent that spends most. None if the account or L is not known."""
-    family, L = ALGORITHMS[network.algorithm.kind], largest_smoothness(objectives)
+    family, L = algorithm_kind(network.algorithm.kind), largest_smoothness(objectives)
     if not (family.adds_noise and family.make is CPGT) or L is None:
         return None
     alpha, dimension = network.algorithm.alpha, objectives[0].dimension

@@ -28,6 +28,13 @@ AXES = {
 }
 
 
+# of table.csv
+COLUMNS = (
+    *("algorithm", "alpha", "gamma", "target", "rounds", *LAYERS, "seconds"),
+    *("last_residual", "epsilon", "note"),
+)
+
+
 class ComparisonEntry(NamedTuple):
     """One algorithm with its step sizes, and its result."""
 
@@ -48,9 +55,7 @@ def write_comparison(entries: Sequence[ComparisonEntry], target: float, out: Pat
     curves = ([e.kind, *_progress(e.run, k), float(e.residual[k])] for e, k in points)
     header = ["algorithm", "round", *LAYERS, "seconds", "residual"]
     write_csv(out / "curves.csv", header, curves)
-    given, result = ("alpha", "gamma", "target"), ("last_residual", "epsilon", "note")
-    header = ["algorithm", *given, "rounds", *LAYERS, "seconds", *result]
-    write_csv(out / "table.csv", header, (_row(entry, target) for entry in entries))
+    write_csv(out / "table.csv", COLUMNS, (row_of(entry, target) for entry in entries))
 
 
 def _points(entry: ComparisonEntry) -> list[int]:
@@ -65,7 +70,8 @@ def _progress(run: ProcessRun | None, k: int | None) -> list[Any]:
     return [k, *(int(run.bytes[layer][k]) for layer in LAYERS), float(run.seconds[k])]
 
 
-def _row(entry: ComparisonEntry, target: float) -> list[Any]:
+def row_of(entry: ComparisonEntry, target: float) -> list[Any]:
+    """The values of COLUMNS."""
     algorithm = entry.network.algorithm
     last = float(entry.residual[-1]) if entry.run else None
     known = [entry.kind, algorithm.alpha, algorithm.gamma, target]

@@ -17,7 +17,7 @@ from itertools import product
 import numpy as np
 from rich.console import Console
 
-from cpgt.agent.algorithms.registry import ALGORITHMS
+from cpgt.agent.algorithms.registry import algorithm_kind
 from cpgt.agent.errors import InputError
 from cpgt.agent.objectives import Objective, smoothness_of
 from cpgt.configuration.data import build_objectives
@@ -60,7 +60,7 @@ def largest_smoothness(objectives: Sequence[Objective]) -> float | None:
 def step_size_grid(network: Network, L: float) -> list[Network]:
     """The network with each setting of its grid."""
     algorithm = network.algorithm
-    gammas = GAMMAS if ALGORITHMS[algorithm.kind].takes_gamma else (algorithm.gamma,)
+    gammas = GAMMAS if algorithm_kind(algorithm.kind).takes_gamma else (algorithm.gamma,)
     alphas = [float(f"{a:.3g}") for a in np.geomspace(2 / L, 2 / (SPAN * L), BUDGET // len(gammas))]
     settings = ({"alpha": alpha, "gamma": gamma} for alpha, gamma in product(alphas, gammas))
     algorithms = (algorithm.model_copy(update=setting) for setting in settings)

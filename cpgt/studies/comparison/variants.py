@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from cpgt.agent.algorithms.registry import ALGORITHMS
+from cpgt.agent.algorithms.registry import ALGORITHMS, algorithm_kind
 from cpgt.configuration.loading import NetworkError, apply_overrides, parse_network
 from cpgt.configuration.network import Network
+from cpgt.extensions import installed
+from cpgt.process.suggestions import did_you_mean
 
 
 def variant(network: Network, kind: str, overrides: Sequence[str] = ()) -> Network:
@@ -15,7 +17,7 @@ def variant(network: Network, kind: str, overrides: Sequence[str] = ()) -> Netwo
 
     It keeps alpha, and of gamma, compressor and noise what the algorithm uses. Options of an
     algorithm stay with that algorithm."""
-    family, tables = ALGORITHMS[kind], network.model_dump(exclude_none=True, mode="json")
+    family, tables = algorithm_kind(kind), network.model_dump(exclude_none=True, mode="json")
     if kind != network.algorithm.kind:
         tables["algorithm"] = {"kind": kind, "alpha": network.algorithm.alpha}
     if family.takes_gamma:
@@ -41,10 +43,10 @@ def read_algorithms(text: str) -> list[str]:
     """From a comma-separated list; an empty one means all algorithms."""
     kinds = list(dict.fromkeys(kind.strip() for kind in text.split(",") if kind.strip()))
     unknown = [kind for kind in kinds if kind not in ALGORITHMS]
+    unknown = [kind for kind in unknown if kind not in installed("algorithm")]
     if unknown:
-        raise NetworkError(
-            f"--algorithms: {unknown[0]!r} is not known; choose from {', '.join(ALGORITHMS)}"
-        )
+        choices = f"choose from {', '.join(ALGORITHMS)}{did_you_mean(unknown[0], ALGORITHMS)}"
+        raise NetworkError(f"--algorithms: {unknown[0]!r} is not known; {choices}")
     return kinds or list(ALGORITHMS)
 
 

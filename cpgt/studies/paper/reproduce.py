@@ -17,7 +17,7 @@ from cpgt.results.tables import Check
 from cpgt.runs.observed import ProcessRun, run_processes
 from cpgt.runs.pool import run_tasks
 from cpgt.studies import NOT_PRIVATE
-from cpgt.studies.paper import accuracy, conditions, convergence, divergence
+from cpgt.studies.paper import accuracy, conditions, convergence, divergence, weights
 from cpgt.studies.paper.rows import ROWS, row_network
 
 
@@ -32,6 +32,7 @@ def reproduce_paper(
         convergence.tasks(trials, rounds, seed),
         accuracy.tasks(trials, seed),
         divergence.tasks(draws),
+        weights.tasks(min(draws, weights.DRAWS)),
     ]
     all_tasks = list(chain.from_iterable(figures))
     results = iter(run_tasks(all_tasks, f"{trials:,} trials", console))
@@ -50,6 +51,7 @@ def reproduce_paper(
     accuracy.draw(found, trials, out)
     divergence.write(cases, out)
     divergence.draw(cases, out)
+    weights.write(list(chain.from_iterable(parts[3])), out)
     conditions.write(table, out)
     _write_summary(out, trials, seed, began, made)
     _show(curves, processes, table, made, console)

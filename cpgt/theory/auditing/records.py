@@ -73,7 +73,7 @@ def worst_pair(network: Network, data: Data, terms: GradientTerms, reach: float)
             terms.clip,
         )
         for removed in [terms.adjacency == "add-remove"]
-        for one, other in _candidates(tables, reach * terms.clip)
+        for one, other in _candidates(network.objective.kind, tables, reach * terms.clip)
     ]
     if not pairs:
         raise InputError("the audit changes one record of the data, but the data has none")
@@ -88,7 +88,9 @@ def record_tables(data: Data, records: int) -> Tables:
 
 
 def with_record(tables: Tables, **record: Any) -> Tables:
-    """The first record replaced by what is given of it."""
+    """The first record replaced by what is given of it. It has the largest weight, 1."""
+    if "weights" in tables:
+        record = {"weights": 1.0, **record}
     rows = {name: np.asarray(value)[None] for name, value in record.items()}
     changed = {name: np.concatenate([row, tables[name][1:]]) for name, row in rows.items()}
     return {**tables, **changed}
@@ -100,13 +102,14 @@ def unit_row(tables: Tables) -> Floats:
     return np.full(features, 1 / np.sqrt(features))
 
 
-def _candidates(tables: Tables, length: float) -> Iterator[tuple[Record, Record]]:
+def _candidates(kind: str, tables: Tables, length: float) -> Iterator[tuple[Record, Record]]:
     """Pairs of records. What a record does not name is that of the first record."""
     if "A" in tables and "labels" in tables:
         yield {"A": length * unit_row(tables)}, {"A": -length * unit_row(tables)}
     elif "A" in tables and "b" in tables:
         for row in (length * unit_row(tables), STEEP * length * unit_row(tables)):
-            yield {"A": row, "b": 1.0}, {"A": row, "b": -1.0}
+            one, other = (0.0, 2.0) if kind == "poisson" else (1.0, -1.0)  # opposite slopes at 0
+            yield {"A": row, "b": one}, {"A": row, "b": other}
     else:
         rows = len(next(iter(tables.values()), ()))
         for i in range(1, rows):

@@ -95,6 +95,7 @@ class _Overheard(AnswerLog):
 
 
 Builder: TypeAlias = Callable[[Tables], Objective]
+RECORDS = ("A", "b", "weights")
 
 
 def release_attack(network: Network, data: Data) -> ReleaseAttack:
@@ -165,7 +166,7 @@ def _moments_attack(claims: Claims, build: Builder, tables: Tables) -> ReleaseAt
     first, second = _moment_records(tables, terms)
     other = with_record(tables, **second)
     if terms.adjacency == "add-remove":
-        other = {**tables, "A": tables["A"][1:], "b": tables["b"][1:]}
+        other = {**tables, **{name: tables[name][1:] for name in RECORDS if name in tables}}
     return ReleaseAttack(release, build(with_record(tables, **first)), build(other))
 
 

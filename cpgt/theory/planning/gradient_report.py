@@ -7,8 +7,9 @@ from typing import Any
 
 from rich.console import Console
 
+from cpgt.configuration.network import Network
 from cpgt.results.formatting import make_table
-from cpgt.theory.planning.settings import PublicFacts
+from cpgt.theory.planning.facts import PublicFacts
 from cpgt.theory.planning.synthetic_rehearsal import GradientPlan
 
 SYNTHETIC = (
@@ -19,14 +20,7 @@ ADJACENT = {"record": "one record is replaced", "add-remove": "one record is add
 
 
 def show_gradient_plan(plan: GradientPlan, facts: PublicFacts, console: Console) -> None:
-    network = plan.network
-    console.print(
-        f"[bold]{network.name}: {len(network.agents)} agents, d = {facts.dimension:,}, "
-        f"{sum(facts.records):,} records[/]; epsilon {facts.epsilon:g}, delta {facts.delta:g} "
-        f"for each agent, if {ADJACENT[facts.adjacency]}",
-        highlight=False,
-    )
-    console.print(make_table(("setting", "value", "meaning"), _settings(plan)))
+    show_settings(plan.network, facts, console)
     rows = [
         (
             f"{found.epsilon:g}",
@@ -49,8 +43,22 @@ def show_gradient_plan(plan: GradientPlan, facts: PublicFacts, console: Console)
         )
 
 
-def _settings(plan: GradientPlan) -> Iterator[tuple[str, str, str]]:
-    network = plan.network
+def show_settings(network: Network, facts: PublicFacts, console: Console) -> None:
+    promise = (
+        "no privacy"
+        if facts.epsilon is None
+        else f"epsilon {facts.epsilon:g}, delta {facts.delta:g} for each agent, "
+        f"if {ADJACENT[facts.adjacency]}"
+    )
+    console.print(
+        f"[bold]{network.name}: {len(network.agents)} agents, d = {facts.dimension:,}, "
+        f"{sum(facts.records):,} records[/]; {promise}",
+        highlight=False,
+    )
+    console.print(make_table(("setting", "value", "meaning"), _settings(network)))
+
+
+def _settings(network: Network) -> Iterator[tuple[str, str, str]]:
     algorithm, compressor = network.algorithm.model_dump(), network.compressor.model_dump()
     every = int(algorithm.get("every", 1))
     gradients = network.algorithm_of(1).gradients(network.rounds)
@@ -59,7 +67,12 @@ def _settings(plan: GradientPlan) -> Iterator[tuple[str, str, str]]:
         f"{network.rounds}",
         f"{gradients} gradients, {every} rounds from one to the next",
     )
-    yield "privacy.clip", f"{network.claims['clip']:.4g}", "longest gradient of a record"
+    if network.stop.change is not None:
+        yield "stop.change", f"{network.stop.change:.2g}", "messages as short as this end the run"
+    if network.mechanism == "objective":
+        yield "privacy.mechanism", "objective", "second moments, released once"
+    if network.mechanism == "gradient":
+        yield "privacy.clip", f"{network.claims['clip']:.4g}", "longest gradient of a record"
     yield "algorithm.alpha", f"{network.algorithm.alpha:.4g}", "step along the gradient"
     yield "algorithm.momentum", f"{algorithm.get('momentum', 0.0):g}", "share of the last step"
     yield "algorithm.gamma", f"{network.algorithm.gamma:g}", "step of mixing"

@@ -23,13 +23,14 @@ from cpgt.agent.objectives import Objective
 from cpgt.agent.objectives.records import LinearScores
 from cpgt.agent.objectives.registry import build_objective
 from cpgt.agent.privacy.clipping import BOUND
-from cpgt.agent.privacy.gdp import epsilon_of, mu_of
+from cpgt.agent.privacy.gdp import epsilon_of
 from cpgt.agent.privacy.oracle import GradientTerms
 from cpgt.configuration.network import Network
 from cpgt.configuration.schema import PrivacySection
 from cpgt.configuration.synthetic import Arrays
 from cpgt.runs.batch import Batch
-from cpgt.theory.planning.settings import REACH, PublicFacts, apply_settings, choose_settings
+from cpgt.theory.planning.facts import PublicFacts
+from cpgt.theory.planning.settings import REACH, apply_settings, choose_settings
 from cpgt.wire.arrays import Floats
 
 LARGEST_TABLE = 1_000_000  # numbers in a synthetic table
@@ -99,17 +100,19 @@ def plan_for(network: Network, facts: PublicFacts, reach: float = REACH) -> Netw
 
 def find_frontier(network: Network, facts: PublicFacts) -> tuple[Rehearsal, ...]:
     """What other budgets would give, each with its own settings."""
-    others = [replace(facts, epsilon=part * facts.epsilon) for part in FRONTIER]
+    epsilon, _ = facts.budget
+    others = [replace(facts, epsilon=part * epsilon) for part in FRONTIER]
     return tuple(rehearse(plan_for(network, other), other) for other in others)
 
 
 def rehearse(network: Network, facts: PublicFacts) -> Rehearsal:
     """Run the network inside this process, with its mechanism, on synthetic tables."""
     small = shrink(facts)
+    epsilon, delta = small.budget
     algorithm = network.algorithm_of(1)
     terms = GradientTerms(
-        epsilon=small.epsilon,
-        delta=small.delta,
+        epsilon=epsilon,
+        delta=delta,
         adjacency=small.adjacency,
         clip=network.claims["clip"],
         questions=algorithm.gradients(network.rounds),
@@ -123,7 +126,7 @@ def rehearse(network: Network, facts: PublicFacts) -> Rehearsal:
         private += list((fit - gains.mean(axis=1)) / small.weight)
         start.append(fit / small.weight)
     error = float(np.std(private, ddof=1) / math.sqrt(len(private)))
-    return Rehearsal(facts.epsilon, float(np.mean(start)), float(np.mean(private)), error)
+    return Rehearsal(facts.budget[0], float(np.mean(start)), float(np.mean(private)), error)
 
 
 def shrink(facts: PublicFacts) -> PublicFacts:
@@ -134,7 +137,7 @@ def shrink(facts: PublicFacts) -> PublicFacts:
     records = tuple(max(1, round(part * own)) for own in facts.records)
     ratio = sum(facts.records) / sum(records)
     options = {**facts.options, "scale": ratio * float(facts.options.get("scale", 1.0))}
-    epsilon = epsilon_of(ratio * mu_of(facts.epsilon, facts.delta), facts.delta)
+    epsilon = epsilon_of(ratio * facts.mu, facts.budget[1])
     return replace(facts, records=records, options=options, epsilon=epsilon)
 
 
@@ -227,6 +230,9 @@ def _answers(
     if facts.target_bound is None:
         raise InputError(f"objective {facts.objective!r}: no synthetic records can be made")
     model = size * common.standard_normal(facts.features)
+    if facts.objective == "poisson":
+        rates = np.exp((hidden @ model).clip(-math.inf, math.log(facts.target_bound)))
+        return {"b": own.poisson(rates).clip(0, facts.target_bound).astype(np.float64)}
     targets = hidden @ model + own.standard_normal(len(hidden))
     return {"b": (facts.target_bound / WIDEST * targets).clip(*_limits(facts.target_bound))}
 

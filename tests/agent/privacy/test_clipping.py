@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from cpgt.agent.errors import CodeError, DataError, InputError
 from cpgt.agent.objectives import RecordObjective, require_records
 from cpgt.agent.objectives.classification import Logistic, Softmax
+from cpgt.agent.objectives.counts import Poisson
 from cpgt.agent.objectives.records import LONGEST, block_length
 from cpgt.agent.objectives.registry import Idle, build_objective
 from cpgt.agent.objectives.regression import Huber, LeastSquares, Ridge
@@ -32,28 +33,34 @@ KINDS: dict[str, dict[str, Any]] = {
     "least-squares": {"scale": 0.5},
     "ridge": {"l2": 0.3, "scale": 0.5},
     "huber": {"threshold": 0.7, "l2": 0.3},
+    "poisson": {"l2": 0.3, "largest_rate": 500.0},
     "logistic": {"l2": 0.3, "scale": 2.0},
     "softmax": {"classes": CLASSES, "l2": 0.3},
 }
 every_kind = pytest.mark.parametrize("kind", KINDS)
 
 
-def make(kind: str, A: Floats, b: Floats) -> RecordObjective:
+def make(kind: str, A: Floats, b: Floats, weights: Floats | None = None) -> RecordObjective:
     """The objective without the checks of its factory, so that anything may be in A and b."""
+    own: dict[str, Any] = {"weights": weights}
     with np.errstate(all="ignore"):
         if kind == "logistic":
-            return Logistic(A, np.where(b > 0, 1.0, np.where(b <= 0, -1.0, b)), 0.3, 2.0)
+            return Logistic(A, np.where(b > 0, 1.0, np.where(b <= 0, -1.0, b)), 0.3, 2.0, **own)
         if kind == "softmax":
-            return Softmax(A, b, CLASSES, 0.3)
+            return Softmax(A, b, CLASSES, 0.3, **own)
         if kind == "huber":
-            return Huber(A, b, 0.7, 0.3)
-        return Ridge(A, b, 0.3, 0.5) if kind == "ridge" else LeastSquares(A, b, 0.5)
+            return Huber(A, b, 0.7, 0.3, **own)
+        if kind == "poisson":
+            return Poisson(A, b, 0.3, largest_rate=500.0, **own)
+        return Ridge(A, b, 0.3, 0.5, **own) if kind == "ridge" else LeastSquares(A, b, 0.5, **own)
 
 
 def moderate_data(kind: str, records: int, features: int, seed: int) -> tuple[Floats, Floats]:
     rng = np.random.default_rng(seed)
     labels = {"logistic": 2, "softmax": CLASSES}
     b: Floats = rng.standard_normal(records)
+    if kind == "poisson":
+        b = np.abs(b)
     if kind in labels:
         b = rng.integers(0, labels[kind], records).astype(np.float64)
     return rng.standard_normal((records, features)), b
@@ -147,20 +154,25 @@ def check_batches() -> None:
 def check_batch(kind: str, records: int, features: int = 5) -> None:
     """Bits of a record alone are those in a batch, whatever stands beside it."""
     A, b = moderate_data(kind, records + 1, features, records)
-    A *= np.random.default_rng(records).choice([1e-3, 1.0, 30.0], (records + 1, 1))
+    rng = np.random.default_rng(records)
+    A *= rng.choice([1e-3, 1.0, 30.0], (records + 1, 1))
+    weights = rng.random(records + 1)
     x = np.random.default_rng(1).standard_normal(dimension(kind, features))
-    together = values(make(kind, A[:records], b[:records]), x)
+
+    def of(chosen: slice | list[int], A: Floats = A) -> Floats:
+        return values(make(kind, A[chosen], b[chosen], weights[chosen]), x)
+
+    together = of(slice(records))
     for r in {0, min(1, records - 1), records // 2, records - 1}:
-        alone = values(make(kind, A[[r]], b[[r]]), x)[0]
-        assert together[r].tobytes() == alone.tobytes(), (kind, records, r)
-    reverse = values(make(kind, A[records - 1 :: -1], b[records - 1 :: -1]), x)
+        assert together[r].tobytes() == of([r])[0].tobytes(), (kind, records, r)
+    reverse = of(slice(records - 1, None, -1))
     assert reverse[::-1].tobytes() == together.tobytes(), (kind, records)
-    without = values(make(kind, A[1:records], b[1:records]), x) if records > 1 else together[1:]
+    without = of(slice(1, records)) if records > 1 else together[1:]
     assert without.tobytes() == together[1:].tobytes(), (kind, records)
     for bad in (math.nan, math.inf, 1e308, 5e-324, A[records])[:: 1 if records < 9 else 2]:
         changed = A[:records].copy()
         changed[0] = bad
-        others = values(make(kind, changed, b[:records]), x)[1:]
+        others = of(slice(records), changed)[1:]
         assert others.tobytes() == together[1:].tobytes(), (kind, records, bad)
 
 

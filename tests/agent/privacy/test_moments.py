@@ -16,6 +16,7 @@ from cpgt.agent.errors import InputError
 from cpgt.agent.objectives import Objective
 from cpgt.agent.objectives.classification import Logistic
 from cpgt.agent.objectives.quadratic import Quadratic
+from cpgt.agent.objectives.records import penalty
 from cpgt.agent.objectives.regression import Huber, LeastSquares, Ridge
 from cpgt.agent.privacy import moments as module
 from cpgt.agent.privacy.gdp import delta_of, mu_of
@@ -199,6 +200,16 @@ def test_without_noise_it_is_the_objective(adjacency: Adjacency, d: int) -> None
         x = np.random.default_rng(0).normal(size=(4, d))
         np.testing.assert_allclose(found.gradient(x), objective.gradient(x), atol=1e-3)
         np.testing.assert_allclose(minimiser(found), minimiser(objective), rtol=1e-2)
+
+
+def test_weights_and_an_intercept_are_those_of_the_objective() -> None:
+    A, b = problem(40)
+    A *= 0.2
+    weights = np.random.default_rng(1).uniform(0, 1, 40)
+    objective = Ridge(A, b, penalty(5.0, 3, intercept=True), SCALE, weights)
+    found = private_moments(objective, R, B, "record", NEARLY_NO_NOISE, 1e-5, keyed())
+    x = np.random.default_rng(0).normal(size=(4, 3))
+    np.testing.assert_allclose(found.gradient(x), objective.gradient(x), atol=1e-3)
 
 
 @pytest.mark.parametrize("epsilon", [0.01, 1.0])

@@ -153,9 +153,11 @@ def test_only_the_owner_can_read_the_answers(tmp_path: Path) -> None:
     assert (tmp_path / "answers").stat().st_mode & 0o777 == 0o600
 
 
-def test_a_full_disk_is_one_line(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_made_is_one_line(tmp_path: Path) -> None:
+    AnswerLog(tmp_path / "new" / "answers")
+    (tmp_path / "file").write_text("")
     with pytest.raises(FolderError, match="cannot write"):
-        AnswerLog(tmp_path / "missing" / "answers")
+        AnswerLog(tmp_path / "file" / "answers")
 
 
 # --- nothing else reads the data ------------------------------------------------------------------

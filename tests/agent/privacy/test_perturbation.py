@@ -17,8 +17,10 @@ from scipy import stats
 from cpgt.agent.errors import InputError
 from cpgt.agent.objectives import Objective
 from cpgt.agent.objectives.classification import Logistic, Softmax
+from cpgt.agent.objectives.counts import Poisson
 from cpgt.agent.objectives.parts import LinearSplit
 from cpgt.agent.objectives.quadratic import Quadratic
+from cpgt.agent.objectives.records import penalty
 from cpgt.agent.objectives.registry import Idle
 from cpgt.agent.objectives.regression import Huber, LeastSquares, Ridge
 from cpgt.agent.privacy.gdp import delta_of
@@ -36,7 +38,8 @@ from cpgt.wire.arrays import Floats
 from tests.reference.oneshot import labels_term, logistic_loss, regression_term
 
 D, ROWS, SCALE, CLASSES = 4, 12, 0.3, 3
-KINDS = ["quadratic", "diagonal", "rotated", "least-squares", "ridge", "logistic", "softmax"]
+KINDS = ["quadratic", "diagonal", "rotated", "least-squares", "ridge", "poisson", "logistic",
+         "softmax"]  # fmt: skip
 NEARLY_NO_NOISE = 1e9  # epsilon
 
 
@@ -70,6 +73,8 @@ def make(kind: str, A: Floats, secret: Floats) -> Any:
             return LeastSquares(A, secret, SCALE)
         case "ridge":
             return Ridge(A, secret, 0.1, SCALE)
+        case "poisson":
+            return Poisson(A, secret, 0.1, 2 * SCALE)  # the term is then that of least squares
         case "logistic":
             return Logistic(A, secret, 0.1, SCALE)
     return Softmax(A, secret, CLASSES, 0.1, SCALE)
@@ -120,6 +125,20 @@ def test_blocks_of_rows_add_up(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_numbers_that_are_not_finite_count_as_zero() -> None:
     weights, rows = np.array([[np.nan, 1.0, np.inf]]), np.array([[1.0], [2.0], [3.0]])
     assert whole_product(weights, rows, 0.5).tolist() == [4]
+
+
+def test_weights_and_intercepts_are_in_both_parts() -> None:
+    """A weight of 1/2 on every record is half the scale, to the bit."""
+    A, half = public(), np.full(ROWS, 0.5)
+    penalised = penalty(0.1, D, intercept=True)
+    for kind, cls in {"ridge": Ridge, "poisson": Poisson, "logistic": Logistic}.items():
+        secret = private(kind, 1)
+        one = cls(A, secret, penalised, SCALE, weights=half).split_linear_term()
+        other = cls(A, secret, penalised, SCALE / 2).split_linear_term()
+        terms = [whole_product(each.weights, each.rows, 1e-9) for each in (one, other)]
+        assert terms[0].tolist() == terms[1].tolist()
+        x = np.random.default_rng(0).normal(size=D)
+        assert one.rest.gradient(x).tobytes() == other.rest.gradient(x).tobytes()
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -11,7 +11,7 @@ import msgpack
 
 from tests.vectors.independent.bits import Malformed, require
 
-VERSION = 4
+VERSION = 5
 Check: TypeAlias = Callable[[Any], bool]
 
 
@@ -48,6 +48,10 @@ def whole(low: int, high: int) -> Check:
 
 def number(value: Any) -> bool:
     return type(value) in (int, float) and math.isfinite(value)
+
+
+def not_negative(value: Any) -> bool:
+    return number(value) and bool(value >= 0)
 
 
 def text(value: Any) -> bool:
@@ -111,7 +115,7 @@ MESSAGES: dict[str, dict[str, Check]] = {
     },
     "Grant": {"until": positive, "last": lambda v: isinstance(v, bool)},
     "Tally": {},
-    "Stop": {"reason": text},
+    "Stop": {"reason": text, "disagreement": optional(not_negative)},
 }  # fmt: skip
 
 

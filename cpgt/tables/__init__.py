@@ -1,0 +1,1 @@
+"""Tables of records: the agreed schema, sources, encoding to arrays, checks, drafts of a schema."""
