@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 TORCH ?= torch
 
-.PHONY: demo test test-torch check docs bench bench-links clean
+.PHONY: demo test test-torch check docs fuzz bench bench-links clean
 
 # running: the package with all its extras; ready: also the tools for tests and checks
 .venv/running: pyproject.toml setup.py agent/_round.c
@@ -43,6 +43,15 @@ check: .venv/ready
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+# coverage-guided fuzzing of every decoder that faces a socket or a file
+RUNS ?= 10000000
+.venv/fuzz: .venv/ready
+	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[fuzz]'
+	touch $@
+
+fuzz: .venv/fuzz
+	$(BIN)/python -m tests.fuzz.coverage $(RUNS)
+
 # the reference of the network file, from its schema
 docs: .venv/ready
 	$(BIN)/python docs/reference.py > docs/network-file.md
@@ -56,4 +65,4 @@ bench-links: .venv/ready
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m bench.links
 
 clean:
-	rm -rf .venv .venv-torch build agent/*.so *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf .venv .venv-torch .fuzz build agent/*.so *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import cache
+from numbers import Real
 from typing import Any, get_type_hints
 
 from cpgt.agent.errors import InputError
@@ -13,8 +14,16 @@ from cpgt.bounds import Bounds
 def check_bounds(section: str, factory: Callable[..., Any], options: Mapping[str, Any]) -> None:
     """Raise InputError for an option outside its bounds."""
     for name, bounds in _bounds_of(factory).items():
-        if name in options and not bounds.contain(options[name]):
-            raise InputError(f"{section}.{name} must be {bounds}, not {options[name]}")
+        if name in options and not _contain(bounds, options[name]):
+            raise InputError(f"{section}.{name} must be {bounds}, not {options[name]!r}")
+
+
+def _contain(bounds: Bounds, value: Any) -> bool:
+    """A plan may have anything for a number."""
+    if not isinstance(value, Real):  # numbers of numpy are
+        return False
+    number: Any = value
+    return bounds.contain(number)
 
 
 @cache

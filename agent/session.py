@@ -25,6 +25,7 @@ from cpgt.agent.settings import AgentSettings
 from cpgt.extensions import passed_through_extension
 from cpgt.process import timing
 from cpgt.process.exit_codes import FAILED, INTERRUPTED
+from cpgt.process.text import printable
 from cpgt.process.wait_notices import WaitNotices, name_agents
 from cpgt.wire import messages
 from cpgt.wire.messages import Control, Failed, Grant, Plan
@@ -34,7 +35,6 @@ from cpgt.wire.messages import Control, Failed, Grant, Plan
 LOOK_AHEAD_WINDOWS = timing.WINDOWS_GRANTED + 1
 # Reports that may not have arrived: an agent is at most that many windows ahead of them.
 KEPT_REPORTS = timing.WINDOWS_GRANTED + 1
-LONGEST = 1000  # characters of a coordinator's text
 KernelCounts: TypeAlias = Callable[[], tuple[dict[int, list[int]], dict[int, list[int]]]]
 
 
@@ -414,12 +414,6 @@ class Session:
         assert self.participant and self.spending
         first, meter = self.spending.rounds, self.participant.meter
         return RecordSpent(first, self.spending.spend_until(meter.first + len(meter.message)))
-
-
-def printable(text: str) -> str:
-    """A text of the coordinator, as the owner's terminal may show it: one line, of some length."""
-    shown = "".join(character if character.isprintable() else "?" for character in text[:LONGEST])
-    return shown if len(text) <= LONGEST else f"{shown} ..."
 
 
 def failure(error: BaseException, round_: int) -> Failed:

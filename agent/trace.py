@@ -1,4 +1,4 @@
-"""A record of private states, written only with --observe. NOT PRIVATE.
+"""A record of private states, written only with --observe, for its owner's eyes. NOT PRIVATE.
 
 Each round is appended to raw files. `pack` turns them into trace.npz when the agent leaves. For an
 agent that was killed, `cpgt run` does it. After K rounds trace.npz holds
@@ -19,6 +19,7 @@ from pathlib import Path
 import numpy as np
 
 from cpgt.agent.errors import FolderError
+from cpgt.process.files import append_privately, private_file
 from cpgt.wire.arrays import Floats
 
 ARRAYS = ("x", "y", "eta_y", "time")
@@ -33,9 +34,9 @@ class Trace:
         widths = {"x": dimension, "y": (channels - 1) * dimension, "time": 1}
         widths["eta_y"] = widths["y"]
         try:
-            folder.mkdir(parents=True, exist_ok=True)
-            (folder / HEADER).write_text(f"{channels} {dimension}")
-            self._files = {name: _raw(folder, name).open("ab") for name in ARRAYS}
+            with private_file(folder / HEADER, replace=True) as header:
+                header.write(f"{channels} {dimension}".encode())
+            self._files = {name: append_privately(_raw(folder, name)) for name in ARRAYS}
             for name, file in self._files.items():
                 states = 0 if rounds is None else rounds + (name != "eta_y")
                 file.truncate(8 * states * widths[name])
@@ -80,7 +81,8 @@ def pack(folder: Path) -> None:
     written = ARRAYS[:1] if channels == 1 else ARRAYS[:3]
     rounds = min(len(arrays[name]) - (name != "eta_y") for name in written)
     kept = {name: array[: rounds + (name != "eta_y")] for name, array in arrays.items()}
-    np.savez(folder / "trace.npz", allow_pickle=False, **kept)
+    with private_file(folder / "trace.npz", replace=True) as file:
+        np.savez(file, allow_pickle=False, **kept)
     for name in ARRAYS:
         _raw(folder, name).unlink()
     (folder / HEADER).unlink()

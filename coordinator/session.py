@@ -244,6 +244,11 @@ class Session:
 
     def _status(self, agent: int, status: messages.Status) -> None:
         member = self.members[agent]
+        strangers = set(status.waiting_for) - set(self.settings.weights[agent])
+        if strangers:
+            what = f"waits for agent {min(strangers)}, which is no neighbour of it"
+            self._fail(violation(agent, what))
+            return
         if status.round > member.round or not member.waiting_for:
             member.waiting_since = self._now
         member.round = max(member.round, status.round)

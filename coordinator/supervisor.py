@@ -8,7 +8,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from cpgt.coordinator.events import Exited
+from cpgt.process.files import append_privately
 from cpgt.process.parents import as_child
+from cpgt.process.text import printable
 
 TERMINATE_SECONDS = 2.0
 
@@ -22,12 +24,12 @@ class Supervisor:
     def start(self, commands: Mapping[int, Sequence[str]], logs: Mapping[int, Path]) -> None:
         for agent, command in commands.items():
             self._commands[agent], self._logs[agent] = command, logs[agent]
-            logs[agent].parent.mkdir(parents=True, exist_ok=True)
             self.restart(agent)
 
     def restart(self, agent: int) -> None:
         """Start the process of an agent whose process has ended, by the same command."""
-        with self._logs[agent].open("ab") as log:
+        # An agent's log may name values of its data.
+        with append_privately(self._logs[agent]) as log:
             self._processes[agent] = subprocess.Popen(
                 self._commands[agent], env=as_child(),
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log,
@@ -65,4 +67,5 @@ class Supervisor:
         except (KeyError, OSError):
             return ""
         lines = text.strip().splitlines()
-        return lines[-1].removeprefix("Error: ").removeprefix(f"agent {agent}: ") if lines else ""
+        last = lines[-1].removeprefix("Error: ").removeprefix(f"agent {agent}: ") if lines else ""
+        return printable(last)

@@ -8,9 +8,13 @@ import would take an agent a tenth of the time it needs to start.
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Annotated, Any, TypeAlias
+
+LARGEST = sys.float_info.max
+MAX_SIZE = 2**28  # numbers in an array: 2 GiB
 
 
 @dataclass(frozen=True)
@@ -23,13 +27,14 @@ class Bounds:
     lt: float = math.inf
 
     def contain(self, value: float) -> bool:
-        return math.isfinite(value) and self.ge <= value <= self.le and self.gt < value < self.lt
+        # not math.isfinite: it raises for whole numbers beyond the floats
+        return abs(value) <= LARGEST and self.ge <= value <= self.le and self.gt < value < self.lt
 
     def __str__(self) -> str:
         if min(self.le, self.lt) == math.inf:
-            return "positive" if self.gt == 0 else f"at least {self.ge:g}"
-        lower = f"[{self.ge:g}" if self.ge > self.gt else f"({self.gt:g}"
-        upper = f"{self.le:g}]" if self.le < self.lt else f"{self.lt:g})"
+            return "positive" if self.gt == 0 else f"at least {self.ge:,}"
+        lower = f"[{self.ge:,}" if self.ge > self.gt else f"({self.gt:,}"
+        upper = f"{self.le:,}]" if self.le < self.lt else f"{self.lt:,})"
         return f"in {lower}, {upper}"
 
     def __get_pydantic_core_schema__(self, source: Any, handler: Callable[[Any], Any]) -> Any:
@@ -38,6 +43,7 @@ class Bounds:
 
 
 Count: TypeAlias = Annotated[int, Bounds(ge=1)]
+Size: TypeAlias = Annotated[int, Bounds(ge=1, le=MAX_SIZE)]  # memory is in proportion to it
 Positive: TypeAlias = Annotated[float, Bounds(gt=0)]
 NonNegative: TypeAlias = Annotated[float, Bounds(ge=0)]
 Fraction: TypeAlias = Annotated[float, Bounds(ge=0, le=1)]

@@ -11,9 +11,9 @@ from typing import Annotated, Any, TypeAlias
 
 from cpgt.bounds import Bounds, Count, Fraction
 from cpgt.extensions import find_factory, make
-from cpgt.topologies.topology import Graph, TopologyError
+from cpgt.topologies.topology import MAX_AGENTS, Graph, TopologyError, require_few
 
-Agents: TypeAlias = Annotated[int, Bounds(ge=1), "Number of agents."]
+Agents: TypeAlias = Annotated[int, Bounds(ge=1, le=MAX_AGENTS), "Number of agents."]
 Rows: TypeAlias = Annotated[Count | None, "Number of rows. [as square as possible]"]
 Degree: TypeAlias = Annotated[int, Bounds(ge=0), "Neighbours of each agent."]
 Probability: TypeAlias = Annotated[Fraction, "Of each edge."]
@@ -25,6 +25,7 @@ PAPER_EDGES = ((1, 2), (1, 4), (1, 6), (2, 3), (2, 5), (3, 4), (4, 5), (5, 6))
 
 def _from_zero(agents: int, pairs: Iterable[tuple[int, int]]) -> Graph:
     """A graph from pairs that count agents from 0; loops, which small rings and tori have, go."""
+    require_few(agents)
     return Graph(agents, tuple((i + 1, j + 1) for i, j in pairs if i != j))
 
 

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cpgt.process.exit_codes import BAD_INPUT
 
+MAX_AGENTS = 1024  # W is dense, and so is a complete graph
 TOLERANCE = 1e-9  # of row and column sums: allows for rounding only
 
 
@@ -20,6 +22,12 @@ class TopologyError(ValueError):
     """An invalid graph or weight matrix."""
 
     exit_code = BAD_INPUT
+
+
+def require_few(agents: int) -> None:
+    """Refuse a graph that is too large before it takes memory."""
+    if agents > MAX_AGENTS:
+        raise TopologyError(f"a network has at most {MAX_AGENTS:,} agents, not {agents:,}")
 
 
 @dataclass(frozen=True)
@@ -32,6 +40,7 @@ class Graph:
     def __post_init__(self) -> None:
         if self.agents < 1:
             raise TopologyError(f"a network needs at least 1 agent, not {self.agents}")
+        require_few(self.agents)
         object.__setattr__(self, "edges", tuple(sorted({self._edge(pair) for pair in self.edges})))
         unreachable = set(range(1, self.agents + 1)) - self._reachable_from_first()
         if unreachable:
@@ -50,13 +59,14 @@ class Graph:
 
     def _reachable_from_first(self) -> set[int]:
         reachable, frontier = {1}, [1]
-        neighbours = self._neighbours()
+        neighbours = self._neighbours
         while frontier:
             new = neighbours[frontier.pop()] - reachable
             reachable |= new
             frontier.extend(new)
         return reachable
 
+    @cached_property
     def _neighbours(self) -> dict[int, set[int]]:
         neighbours: dict[int, set[int]] = {agent: set() for agent in range(1, self.agents + 1)}
         for first, second in self.edges:
@@ -66,10 +76,10 @@ class Graph:
 
     @property
     def degrees(self) -> NDArray[np.int64]:
-        return np.array([len(peers) for peers in self._neighbours().values()], dtype=np.int64)
+        return np.array([len(peers) for peers in self._neighbours.values()], dtype=np.int64)
 
     def neighbours(self, agent: int) -> tuple[int, ...]:
-        return tuple(sorted(self._neighbours()[agent]))
+        return tuple(sorted(self._neighbours[agent]))
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,6 +7,7 @@ import re
 import socket
 from typing import NamedTuple
 
+from cpgt.process.text import printable
 from cpgt.wire.errors import WireError
 
 ANY_PORT = "*"
@@ -30,7 +31,8 @@ class Endpoint(NamedTuple):
 def parse(text: str) -> Endpoint:
     found = re.fullmatch(r"tcp://(?:\[([0-9A-Fa-f:.%\w]+)\]|([^\s:/\[\]]+)):([0-9]{1,9}|\*)", text)
     if not found:
-        raise WireError(f"{text!r} must look like tcp://host:port, or tcp://[IPv6]:port")
+        shown = printable(repr(text), 100)
+        raise WireError(f"{shown} must look like tcp://host:port, or tcp://[IPv6]:port")
     if found[3] != ANY_PORT and int(found[3]) > 65535:  # ZeroMQ would silently use another
         raise WireError(f"there is no port {found[3]}; choose one up to 65535")
     return Endpoint(found[1] or found[2], found[3])
@@ -42,7 +44,8 @@ def resolve(host: str) -> str:
         found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:
         reason = getattr(error, "strerror", None) or "no such name"
-        raise WireError(f"the host {host!r} cannot be found: {reason.lower()}") from None
+        shown = printable(repr(host), 100)
+        raise WireError(f"the host {shown} cannot be found: {reason.lower()}") from None
     first = min(found, key=lambda entry: entry[0] != socket.AF_INET)
     return str(first[4][0])
 

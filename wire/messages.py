@@ -11,6 +11,7 @@ messages of the data plane are in wire.frames.
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
 from typing import Annotated, Any, TypeAlias, get_args, get_type_hints
 
 import msgpack
@@ -18,6 +19,7 @@ import msgspec
 import numpy as np
 from msgspec import Meta, Struct, structs
 
+from cpgt.process.text import printable
 from cpgt.wire.errors import ProtocolError, WireError
 from cpgt.wire.kernel import Counts
 
@@ -27,6 +29,10 @@ MAX_AGENTS = 2**16
 MAX_COUNT = 2**63 - 1
 SEEDED, OBSERVED = "seeded", "observed"  # why an agent's part in a run is not private
 LARGEST_FLOAT = sys.float_info.max
+MAX_ENDPOINT = 300  # characters
+MAX_DEPTH = 16  # of maps and arrays in the parameters of a plan
+# the parameters that are maps
+SECTIONS = ("network", "algorithm", "compressor", "noise", "privacy", "objective")
 
 AgentNumber: TypeAlias = Annotated[int, Meta(ge=1, le=MAX_AGENTS)]
 Round: TypeAlias = Annotated[int, Meta(ge=0, le=MAX_ROUND)]
@@ -34,19 +40,29 @@ Positive: TypeAlias = Annotated[int, Meta(ge=1, le=MAX_ROUND)]
 Count: TypeAlias = Annotated[int, Meta(ge=0, le=MAX_COUNT)]
 Finite: TypeAlias = Annotated[float, Meta(ge=-LARGEST_FLOAT, le=LARGEST_FLOAT)]
 NUMBER = len(Counts._fields)
+Text: TypeAlias = Annotated[str, Meta(description="for people")]  # always `printable`
+EndpointText: TypeAlias = Annotated[str, Meta(max_length=MAX_ENDPOINT)]
 KernelCounts: TypeAlias = Annotated[list[Count], Meta(min_length=NUMBER, max_length=NUMBER)]
 
 
 class Message(Struct, frozen=True):
-    """A message whose fields are as declared, also when this side makes it."""
+    """A message whose fields are as declared, also when this side makes it.
+
+    Its texts are cleaned when it is made, so that nobody has to remember it who shows them."""
 
     def __post_init__(self) -> None:
         try:
+            self.check_depth()
             msgspec.convert(structs.asdict(self), _SCHEMAS[type(self)], builtin_types=(bytes,))
             self.check()
         except ValueError as error:
             text = str(error).replace("$.", "")  # msgspec's name of the message
-            raise ProtocolError(f"{type(self).__name__}: {text}") from None
+            raise ProtocolError(f"{type(self).__name__}: {printable(text)}") from None
+        for name in _TEXTS[type(self)]:
+            structs.force_setattr(self, name, printable(getattr(self, name)))
+
+    def check_depth(self) -> None:
+        """Raise ValueError if a field is nested too deeply to be converted."""
 
     def check(self) -> None:
         """Raise ValueError if fields contradict one another."""
@@ -58,7 +74,7 @@ class Hello(Message, frozen=True):
     `ticket` is that of the plan that I had before my process died; empty at first."""
 
     agent: Annotated[int, Meta(ge=0, le=MAX_AGENTS)]
-    endpoint: str
+    endpoint: EndpointText
     ticket: str = ""
 
 
@@ -71,13 +87,13 @@ class Waiting(Message, frozen=True):
 class Notice(Message, frozen=True):
     """Coordinator -> agent: something about the run that its owner should know."""
 
-    text: str
+    text: Text
 
 
 class Refused(Message, frozen=True):
     """Coordinator -> agent: you cannot take part."""
 
-    reason: str
+    reason: Text
 
 
 class Plan(Message, frozen=True):
@@ -87,7 +103,7 @@ class Plan(Message, frozen=True):
     with the present endpoints, and learns of how many rounds its reports have arrived."""
 
     agent: AgentNumber
-    endpoints: dict[AgentNumber, str]
+    endpoints: dict[AgentNumber, EndpointText]
     weights: dict[AgentNumber, Finite]
     rounds: Positive
     window: Positive
@@ -96,9 +112,19 @@ class Plan(Message, frozen=True):
     ticket: str = ""
     reported: Round = 0
 
+    def check_depth(self) -> None:
+        if depth_exceeds(self.parameters, MAX_DEPTH):
+            raise ValueError(f"parameters nested more than {MAX_DEPTH} deep")
+
     def check(self) -> None:
         if set(self.weights) != {self.agent, *self.endpoints}:
             raise ValueError("weights must be given to the agent and to each neighbour")
+        for name in SECTIONS:
+            section = self.parameters.get(name, {})
+            if not isinstance(section, dict) or not all(isinstance(key, str) for key in section):
+                raise ValueError(f"parameters.{name} must be a map with names")
+            if not isinstance(section.get("kind", ""), str):
+                raise ValueError(f"parameters.{name}.kind must be text")
 
 
 class Ready(Message, frozen=True):
@@ -184,7 +210,7 @@ class Finished(Message, frozen=True):
 class Failed(Message, frozen=True):
     """Agent -> coordinator: I cannot go on, why, and in which round."""
 
-    reason: str
+    reason: Text
     exit_code: Annotated[int, Meta(ge=1, le=255)]
     round: Round
 
@@ -193,7 +219,7 @@ class Moved(Message, frozen=True):
     """Coordinator -> agent: your neighbour came back, and is reached at this endpoint now."""
 
     agent: AgentNumber
-    endpoint: str
+    endpoint: EndpointText
 
 
 class Tally(Message, frozen=True):
@@ -207,7 +233,7 @@ class Stop(Message, frozen=True):
     are public. None if not all of them are known.
     """
 
-    reason: str
+    reason: Text
     disagreement: Annotated[float, Meta(ge=0, le=LARGEST_FLOAT)] | None = None
 
 
@@ -224,11 +250,18 @@ _SCHEMAS = {
 }
 
 
+_TEXTS = {
+    kind: [name for name, hint in get_type_hints(kind, include_extras=True).items() if hint == Text]
+    for kind in _KINDS.values()
+}
+
+
 class VersionError(ProtocolError):
     """The peer speaks another version of the protocol."""
 
     def __init__(self, theirs: object) -> None:
-        versions = f"the peer speaks protocol version {theirs}, this side version {VERSION}"
+        spoken = printable(str(theirs), 20)
+        versions = f"the peer speaks protocol version {spoken}, this side version {VERSION}"
         super().__init__(f"{versions}; install the same version of cpgt on every machine")
 
 
@@ -250,11 +283,26 @@ def decode_control(frame: bytes) -> Control:
         raise VersionError(version)
     kind = _KINDS.get(name) if isinstance(name, str) else None
     if kind is None:
-        raise ProtocolError(f"control message of an unknown kind {name!r}")
+        shown = printable(repr(name), 40)
+        raise ProtocolError(f"control message of an unknown kind {shown}")
     if len(values) != len(kind.__struct_fields__):
         raise ProtocolError(f"{name} with {len(values)} fields")
     message: Control = kind(*values)
     return message
+
+
+def depth_exceeds(value: object, limit: int) -> bool:
+    """Whether arrays and maps are nested deeper than this. Without recursion, which would fail."""
+    level = [value]
+    for _ in range(limit):
+        level = [inner for outer in level for inner in _inside(outer)]
+    return any(isinstance(value, dict | list) for value in level)
+
+
+def _inside(value: object) -> Iterable[Any]:
+    if isinstance(value, dict):
+        return value.values()
+    return value if isinstance(value, list) else ()
 
 
 def unpack(frame: bytes) -> Any:
@@ -262,4 +310,5 @@ def unpack(frame: bytes) -> Any:
     try:
         return msgpack.unpackb(frame, strict_map_key=False)
     except (ValueError, TypeError, msgpack.UnpackException) as error:
-        raise ProtocolError(f"bytes that are not msgpack ({error})") from error
+        reason = printable(str(error), 100)
+        raise ProtocolError(f"bytes that are not msgpack ({reason})") from error

@@ -32,6 +32,8 @@ from cpgt.agent.objectives.rounding import EXP_ROUNDINGS, gradient_error, relati
 from cpgt.bounds import Bounds
 from cpgt.wire.arrays import Floats
 
+MAX_CLASSES = 2**16
+
 
 class Logistic(LinearScores):
     """f(x) = scale * sum_r log(1 + exp(-s_r a_r x)) + l2 / 2 * |x|^2, with s_r = +1 or -1."""
@@ -151,7 +153,7 @@ def logistic(data: Data, l2: Weight, scale: Scale = 1.0, intercept: Intercept = 
 
 def softmax(
     data: Data,
-    classes: Annotated[int, Bounds(ge=2), "Labels are 0 .. classes - 1."],
+    classes: Annotated[int, Bounds(ge=2, le=MAX_CLASSES), "Labels are 0 .. classes - 1."],
     l2: Weight,
     scale: Scale = 1.0,
     intercept: Intercept = False,

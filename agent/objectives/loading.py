@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
-import zlib
+import math
 from pathlib import Path
 from typing import Any
-from zipfile import BadZipFile
+from zipfile import ZipFile
 
 import numpy as np
-from numpy.lib.npyio import NpzFile
+from numpy.lib.format import (
+    MAGIC_PREFIX,
+    read_array,
+    read_array_header_1_0,
+    read_array_header_2_0,
+    read_magic,
+)
 from numpy.typing import NDArray
 
 from cpgt.agent.errors import DataError
 from cpgt.agent.objectives import Data
 from cpgt.wire.arrays import Floats
+
+HEADERS = {(1, 0): read_array_header_1_0, (2, 0): read_array_header_2_0}  # by version
+MAX_INFLATED = 2**30  # bytes of all arrays, beyond which a file is not
+MAX_RATIO = 100  # times smaller than its arrays
 
 
 def load_data(path: Path | None, *, finite: bool = True) -> dict[str, NDArray[Any]]:
@@ -23,22 +33,50 @@ def load_data(path: Path | None, *, finite: bool = True) -> dict[str, NDArray[An
     them: it leaves such records out (`mend_records`)."""
     if path is None:
         return {}
+    if not (path.is_file() or path.is_dir()):  # a pipe would never end
+        raise DataError(f"data file {path}: there is no such file")
     try:
-        with path.open("rb") as file:
-            archive = np.load(file, allow_pickle=False)
-            if not isinstance(archive, NpzFile):
-                raise ValueError("it is a single array without a name")
-            data = {name: archive[name] for name in archive.files}
-        for name, array in data.items():
-            if not isinstance(array, np.ndarray):
-                raise ValueError(f"{name!r} is not an array")
-    except FileNotFoundError:
-        raise DataError(f"data file {path}: there is no such file") from None
-    except (OSError, ValueError, EOFError, BadZipFile, zlib.error) as error:
-        raise DataError(f"data file {path}: not an .npz file of plain arrays ({error})") from None
+        with ZipFile(path) as archive:
+            _require_moderate(archive, path.stat().st_size)
+            data = {
+                member.removesuffix(".npy"): _read_array(archive, member)
+                for member in archive.namelist()
+            }
+    # The zip format, its decompressors and numpy's headers raise nearly anything when damaged.
+    except Exception as error:
+        reason = str(error) or type(error).__name__
+        raise DataError(f"data file {path}: not an .npz file of plain arrays ({reason})") from None
     if finite:
         require_finite_data(path, data)
     return data
+
+
+def _require_moderate(archive: ZipFile, size: int) -> None:
+    """Refuse a small file that would become huge in memory, before it does."""
+    inflated = sum(member.file_size for member in archive.infolist())
+    if inflated > MAX_INFLATED and inflated > MAX_RATIO * size:
+        raise ValueError(f"{size:,} B that would become {inflated:,} B")
+
+
+def _read_array(archive: ZipFile, member: str) -> NDArray[Any]:
+    """One array, whose header must agree with its size: numpy believes the header, and would
+    allocate any number of bytes."""
+    with archive.open(member) as file:
+        if file.read(len(MAGIC_PREFIX)) != MAGIC_PREFIX:
+            raise ValueError(f"{member!r} is not an array")
+        file.seek(0)
+        read_header = HEADERS.get(read_magic(file))
+        if read_header is None:
+            raise ValueError(f"{member!r} has an unknown version")
+        shape, _, dtype = read_header(file)
+        if dtype.hasobject:
+            raise ValueError(f"{member!r} holds Python objects")
+        size = math.prod(shape) * dtype.itemsize
+        if min(shape, default=0) < 0 or file.tell() + size != archive.getinfo(member).file_size:
+            raise ValueError(f"{member!r} has another size than its shape {shape}")
+        file.seek(0)
+        array: NDArray[Any] = read_array(file, allow_pickle=False)
+        return array
 
 
 def require_finite_data(path: Path, data: Data) -> None:

@@ -17,7 +17,7 @@ from cpgt.agent.objectives.quadratic import quadratic
 from cpgt.agent.objectives.regression import huber, least_squares, ridge
 from cpgt.agent.options import check_bounds
 from cpgt.agent.own_code import find_own
-from cpgt.bounds import Count
+from cpgt.bounds import Size
 from cpgt.wire.arrays import Floats
 
 
@@ -36,7 +36,7 @@ class Idle:
         return 0.0
 
 
-def idle(data: Data, dimension: Annotated[Count, "d."]) -> Idle:  # noqa: ARG001
+def idle(data: Data, dimension: Annotated[Size, "d."]) -> Idle:  # noqa: ARG001
     """0, from no data: for measurements of traffic alone."""
     return Idle(dimension)
 

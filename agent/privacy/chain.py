@@ -43,7 +43,7 @@ from typing import NamedTuple
 import msgspec
 
 from cpgt.agent.errors import LedgerError
-from cpgt.agent.privacy.secret import private_file
+from cpgt.process.files import private_file
 
 LOCK_SECONDS = 10.0  # a writer holds byte 0 for milliseconds
 LOCK_POLL_SECONDS = 0.01
@@ -226,7 +226,7 @@ def _parse(path: Path, content: bytes) -> Chain:
 def _decode(text: bytes) -> Line | None:
     try:
         return msgspec.json.decode(text, type=Line)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
 
 

@@ -376,7 +376,7 @@ def _decode(path: Path, line: chain.Line) -> _Record:
     try:
         record: _Record = msgspec.json.decode(line.record, type=_Record)
         return record
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise LedgerError(f"{path}: line {line.seq} cannot be read: {error}") from None
 
 

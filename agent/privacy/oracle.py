@@ -116,9 +116,13 @@ class AnswerLog:
         try:
             path.parent.mkdir(parents=True, exist_ok=True)  # with a seed, no secret is there yet
             self._file = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
-            os.ftruncate(self._file, self._read(path.read_bytes()))
-            os.lseek(self._file, 0, os.SEEK_END)
-            _sync_folder(path.parent)
+            try:
+                os.ftruncate(self._file, self._read(path.read_bytes()))
+                os.lseek(self._file, 0, os.SEEK_END)
+                _sync_folder(path.parent)
+            except BaseException:
+                os.close(self._file)
+                raise
         except OSError as error:
             raise FolderError(f"cannot write {path}: {error.strerror}") from None
 

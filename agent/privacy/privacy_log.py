@@ -13,7 +13,7 @@ from pathlib import Path
 from cpgt.agent.errors import FolderError
 from cpgt.agent.privacy.account import Epsilon
 from cpgt.agent.privacy.mechanisms import PrivacyAccount
-from cpgt.agent.privacy.secret import private_file
+from cpgt.process.files import private_file
 
 HEADER = b"round,paper,sound\n"
 

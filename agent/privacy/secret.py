@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import BinaryIO
 
 from cpgt.agent.errors import InputError
 from cpgt.agent.privacy.randomness import fresh_secret
+from cpgt.process.files import private_file
 
 NAME, ANSWERS, JOURNAL = "secret", "answers", "journal"
 
@@ -52,9 +52,3 @@ def forget_secret(folder: Path) -> None:
     """The run is over: delete what its noise can be computed from."""
     for name in (JOURNAL, ANSWERS, NAME):  # what needs the secret first
         (folder / name).unlink(missing_ok=True)
-
-
-def private_file(path: Path) -> BinaryIO:
-    """Create a file that only its owner can read, from its creation on."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb")

@@ -129,6 +129,6 @@ def kubernetes(
     """
     from cpgt.deployment.kubernetes import Cluster, manifests, to_yaml
 
-    model = options.load(network, overrides, rounds)
+    model = options.load(network, overrides, rounds, reads_data=False)
     documents = manifests(model, Cluster(image, data_claim, results_claim))
     out.write(to_yaml(documents, model, options.network_folder(network)))

@@ -57,7 +57,7 @@ def all_parties(network: str, out: Path, overrides: tuple[str, ...]) -> None:
     keys."""
     from cpgt.deployment.keyring import make_keys
 
-    model, file = options.load(network, overrides), out / "network.toml"
+    model, file = options.load(network, overrides, reads_data=False), out / "network.toml"
     options.check_new([file])
     model = make_keys(model, out)
     file.write_text(model.to_toml(), encoding="utf-8")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cpgt.commands import options
+from cpgt.process.text import printable
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -138,4 +139,4 @@ def _cells(run: Run) -> tuple[str, ...]:
     peers = " ".join(map(str, entry.peers)) or "nobody"
     text = f"{entry.run}\n{what}\nwith {peers}"
     epsilon, delta = f"{entry.epsilon:.4g}", f"{entry.delta:g}"
-    return str(run.line), run.date[:10], text, epsilon, delta, run.state
+    return str(run.line), printable(run.date[:10]), text, epsilon, delta, run.state

@@ -11,6 +11,7 @@ import click
 
 from cpgt.process.exit_codes import BAD_INPUT, INTERRUPTED
 from cpgt.process.suggestions import did_you_mean
+from cpgt.process.text import printable
 from cpgt.wire.errors import WireError
 
 # modules that are not installed by default -> the extra of pyproject.toml that installs them
@@ -26,6 +27,8 @@ EXTRAS = {
     "torch": "torch",
     "yaml": "kubernetes",
 }
+
+MAX_LINES = 20  # of an error; a network file may have thousands of mistakes
 
 # The search for plugins reads the metadata of every installed package, in each of our processes.
 os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "1")
@@ -61,7 +64,7 @@ class _Group(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args[0] not in COMMANDS and not args[0].startswith("-"):
+        if self.get_command(ctx, args[0]) is None and not args[0].startswith("-"):
             ctx.fail(f"there is no command {args[0]!r}{did_you_mean(args[0], COMMANDS)}")
         return super().resolve_command(ctx, args)
 
@@ -86,7 +89,11 @@ class _Group(click.Group):
 
 
 def _fail(message: str, code: int) -> NoReturn:
-    click.echo("\n".join(f"Error: {line}" for line in message.splitlines()), err=True)
+    """Messages may quote files and other parties, so each line is made printable."""
+    lines = message.splitlines()
+    if len(lines) > MAX_LINES:
+        lines[MAX_LINES:] = [f"{len(lines) - MAX_LINES} more"]
+    click.echo("\n".join(f"Error: {printable(line)}" for line in lines), err=True)
     sys.exit(code)
 
 

@@ -70,11 +70,14 @@ PROBABILITY = _FailureProbability(min=0, min_open=True)
 NOT_NEGATIVE = _Finite(min=0)
 
 
-def load(network: str, overrides: tuple[str, ...] = (), rounds: int | None = None) -> Network:
+def load(
+    network: str, overrides: tuple[str, ...] = (), rounds: int | None = None, *,
+    reads_data: bool = True,
+) -> Network:  # fmt: skip
     """For commands that read a network: code that it names runs only if `--code` names it, too."""
     from cpgt.configuration.loading import load_network
 
-    return load_network(network, _all_overrides(overrides, rounds))
+    return load_network(network, _all_overrides(overrides, rounds), reads_data=reads_data)
 
 
 def load_with_data(
@@ -83,7 +86,7 @@ def load_with_data(
     """The network with another pattern for the agents' files, which counts from here."""
     from cpgt.configuration.loading import NetworkError, parse_network
 
-    model = load_own(network, overrides, rounds)
+    model = load_own(network, overrides, rounds, reads_data=data is None)
     if data is None:
         return model
     tables = model.model_dump(exclude_none=True, exclude={"synthetic"})
@@ -95,12 +98,14 @@ def load_with_data(
     return model
 
 
-def load_own(network: str, overrides: tuple[str, ...], rounds: int | None) -> Network:
+def load_own(
+    network: str, overrides: tuple[str, ...], rounds: int | None, *, reads_data: bool = True
+) -> Network:
     """For commands that start a network. Whoever does it here agrees to the code that it names."""
     from cpgt.configuration.loading import code_named_by
 
     allow_code(code_named_by(network, overrides), code_folder(network))
-    return load(network, overrides, rounds)
+    return load(network, overrides, rounds, reads_data=reads_data)
 
 
 def load_public(network: str, overrides: tuple[str, ...], rounds: int | None) -> PublicNetwork:

@@ -84,7 +84,7 @@ def plan(
         raise click.ClickException(f"{write}: there is no such folder")
     if write:
         options.check_new([write], "--write")
-    model = options.load(network, overrides, rounds)
+    model = options.load(network, overrides, rounds, reads_data=False)
     if model.table_schema and model.mechanism != "state":
         planned = _plan_study(model, epsilon, delta, records, out, as_json)
     elif model.mechanism == "gradient" or (model.mechanism is None and delta is not None):
@@ -95,6 +95,7 @@ def plan(
             f"{network}: mechanism 'objective' has nothing to choose: noise follows from epsilon"
         )
     else:
+        model = options.load(network, overrides, rounds)  # again: this one reads data
         planned = _plan_state(model, epsilon, delta, given, out, as_json)
     if write:
         write.write_text(planned.to_toml(), encoding="utf-8")

@@ -229,10 +229,11 @@ def agent(
     from cpgt.agent.settings import AgentSettings, ConnectSettings
     from cpgt.process.parents import end_with_parent
     from cpgt.process.signals import raise_interrupts
+    from cpgt.process.text import printable
 
     def notify(text: str) -> None:
         with suppress(OSError):  # nobody reads it any more: the run goes on
-            click.echo(f"agent {number}: {text}", err=True)
+            click.echo(f"agent {number}: {printable(text)}", err=True)
 
     agreement, ring, own, table = _read_own_copy(network, number, key, schema, Claims(**claims))
     folder = out or _own_folder(number, coordinator)
@@ -303,7 +304,7 @@ def _read_own_copy(
     from cpgt.deployment.agreements import agreement_of, owners_claims
     from cpgt.deployment.keyring import ring_of
 
-    model = options.load(network)
+    model = options.load(network, reads_data=False)  # --data names the file
     if table and table != model.table_schema:
         raise click.UsageError(f"{schema} is not the schema in {network}; leave --schema out")
     ring = ring_of(model, number, key) if key else None

@@ -14,6 +14,7 @@ from cpgt.agent.privacy.mechanisms import protects_records
 from cpgt.agent.private_data import read_data, usable_data
 from cpgt.configuration.network import Network
 from cpgt.configuration.synthetic import GENERATORS, draw_for
+from cpgt.process.files import private_file
 from cpgt.wire.arrays import Floats
 
 
@@ -30,8 +31,9 @@ def write_data(network: Network, folder: Path) -> dict[int, Path]:
     """Write the synthetic data, one file for each agent, readable by its owner only."""
     paths = {}
     for agent in network.agents:
-        path = private_file(folder / str(agent) / data_name(network, agent))
-        np.savez(path, allow_pickle=False, **make_data(network, agent))
+        path = folder / str(agent) / data_name(network, agent)
+        with private_file(path, replace=True) as file:
+            np.savez(file, allow_pickle=False, **make_data(network, agent))
         paths[agent] = path
     return paths
 
@@ -42,8 +44,9 @@ def copy_data(network: Network, folder: Path) -> dict[int, Path]:
     for agent in network.agents:
         source = network.data_file(agent)
         assert source
-        paths[agent] = private_file(folder / str(agent) / data_name(network, agent))
-        paths[agent].write_bytes(source.read_bytes())
+        paths[agent] = folder / str(agent) / data_name(network, agent)
+        with private_file(paths[agent], replace=True) as file:
+            file.write(source.read_bytes())
     return paths
 
 
@@ -58,13 +61,6 @@ def other_tables(network: Network) -> list[Path]:
     own = {network.data_file(agent) for agent in network.agents}
     folders = {path.parent for path in own if path}
     return sorted(path for folder in folders for path in folder.glob("*.csv") if path not in own)
-
-
-def private_file(path: Path) -> Path:
-    """An empty file that its owner alone can read."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.touch(mode=0o600)
-    return path
 
 
 def build_objectives(network: Network, files: dict[int, Path]) -> list[Objective]:

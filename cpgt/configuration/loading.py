@@ -6,7 +6,7 @@ import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from importlib import resources
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import ValidationError
@@ -21,7 +21,9 @@ from cpgt.configuration.schema import (
 )
 from cpgt.extensions import GROUPS, code_named_in, installed
 from cpgt.process.exit_codes import BAD_INPUT
+from cpgt.process.files import read_bounded
 from cpgt.process.suggestions import did_you_mean
+from cpgt.wire.messages import MAX_DEPTH, depth_exceeds
 
 if TYPE_CHECKING:
     from cpgt.configuration.network import Network
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
 IN_FOLDER = "network.toml"  # the network file of a folder that is given in its place
 ALIASES = {"paper": "paper-c2-1"}
 CHOICE = re.compile(r"\.(kind|mechanism)\s*=")  # an override that decides which others fit
+MAX_BYTES = 2**26  # of a network file; W of 1,024 agents takes 20 MB as text
 AnyNetwork = TypeVar("AnyNetwork", bound=PublicNetwork)
 
 
@@ -56,12 +59,15 @@ def describe_shipped() -> dict[str, str]:
     return {name: same.get(name, line.removeprefix("# ")) for name, line in first_lines.items()}
 
 
-def load_network(source: str, overrides: Sequence[str] = ()) -> Network:
+def load_network(source: str, overrides: Sequence[str] = (), *, reads_data: bool = True) -> Network:
     """A network from a file, from a folder with a network.toml, or shipped by its name, with
     `key.path=value` overrides.
 
-    Code that the file names must be allowed before: loading runs it (`cpgt.allow_code`)."""
-    return parse_network(_read_tables(source, overrides), source)
+    Code that the file names must be allowed before: loading runs it (`cpgt.allow_code`).
+    Network files are passed from hand to hand. So the files that one names as `data` and `table`
+    must be in its own folder; those of `data` only if the caller reads them. An override may name
+    any file."""
+    return parse_network(_read_tables(source, overrides, reads_data=reads_data), source)
 
 
 def code_named_by(source: str, overrides: Sequence[str] = ()) -> list[str]:
@@ -89,17 +95,36 @@ def _parse(model: type[AnyNetwork], tables: Mapping[str, Any], source: str) -> A
         raise NetworkError("\n".join(f"{source}: {line}" for line in lines)) from None
 
 
-def _read_tables(source: str, overrides: Sequence[str]) -> dict[str, Any]:
+def _read_tables(
+    source: str, overrides: Sequence[str], *, reads_data: bool = False
+) -> dict[str, Any]:
     text, folder = _read(source)
     try:
         tables = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:  # of a number with thousands of digits, too
         raise NetworkError(f"{source}: not TOML: {error}") from None
+    if depth_exceeds(tables, MAX_DEPTH):
+        raise NetworkError(f"{source}: nested more than {MAX_DEPTH} deep")
+    chosen = [override.partition("=")[0].strip() for override in overrides]
+    for key in ("data", "table") if reads_data else ("table",):
+        if key not in chosen:
+            _require_inside(source, folder, key, tables.get(key))
     apply_overrides(tables, overrides)
     for key in ("data", "table"):
         if isinstance(tables.get(key), str):
             tables[key] = str(folder / tables[key])
     return tables
+
+
+def _require_inside(source: str, folder: Path, key: str, value: object) -> None:
+    """A path that `folder` contains. It may be absolute: `to_toml` writes such paths."""
+    if not isinstance(value, str):
+        return
+    if ".." in PurePath(value).parts or not (folder / value).is_relative_to(folder):
+        raise NetworkError(
+            f"{source}: {key}: {value!r} is not in the folder of this file; if it is yours: "
+            f"--set {key}={value!r}"
+        )
 
 
 def _read(source: str) -> tuple[str, Path]:
@@ -109,8 +134,8 @@ def _read(source: str) -> tuple[str, Path]:
         path /= IN_FOLDER
     try:
         if path.exists() or (path.suffix == ".toml" and source not in shipped_networks()):
-            return path.read_text(encoding="utf-8"), path.absolute().parent
-    except (OSError, UnicodeDecodeError) as error:
+            return read_bounded(path, MAX_BYTES), path.parent.resolve()
+    except (OSError, ValueError) as error:  # not UTF-8, or a zero byte in the name
         reason = getattr(error, "strerror", None) or error
         raise NetworkError(f"{path}: cannot be read: {reason}") from None
     if source not in shipped_networks():

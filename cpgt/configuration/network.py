@@ -18,7 +18,7 @@ from cpgt.configuration.schema import (
     PublicNetwork,
     SyntheticSection,
 )
-from cpgt.configuration.synthetic import FITTING, GENERATORS
+from cpgt.configuration.synthetic import FITTING, GENERATORS, require_moderate
 from cpgt.tables.schema import Schema
 
 ALGORITHM = Kinds(
@@ -92,6 +92,7 @@ class Network(PublicNetwork):
         classes = self.objective.options.get("classes", 2)
         if synthetic.kind == "classification" and synthetic.options.get("classes", 2) != classes:
             raise ValueError(f"synthetic.classes: {self.objective.kind!r} needs {classes} here")
+        require_moderate(synthetic.dimension, len(self.agents), **synthetic.options)
 
     def algorithm_of(self, agent: int) -> AnyAlgorithm:
         return build_algorithm(self.parameters(agent), self.privacy.magnitude)

@@ -17,7 +17,7 @@ import tomli_w
 from pydantic import AfterValidator, Field, field_validator, model_validator
 from pydantic_core import PydanticCustomError
 
-from cpgt.bounds import Bounds, Count, InsideUnit, NonNegative, Positive, PositiveFraction
+from cpgt.bounds import Bounds, InsideUnit, NonNegative, Positive, PositiveFraction, Size
 from cpgt.configuration.kinds import Kinds, KindSection, Section
 from cpgt.extensions import GROUPS, code_named_in
 from cpgt.tables.errors import SchemaError
@@ -60,7 +60,7 @@ class SyntheticSection(KindSection):
     """Data made up for an experiment."""
 
     kind: str = "gaussian"
-    dimension: Annotated[Count, "Number of features of a record."]
+    dimension: Annotated[Size, "Number of features of a record."]
     seed: Annotated[int, Bounds(ge=0), "The same seed gives the same data."]
 
 
@@ -245,8 +245,23 @@ WEIGHTING = Kinds(WeightsSection, WEIGHTS, given=("graph",), section="weights")
 PUBLIC_FAMILIES: dict[str, Kinds[Any]] = {"graph": GRAPH, "weights": WEIGHTING}
 
 
+MAX_NAME = 100  # characters
+
+
+def _folder_name(text: str) -> str:
+    """A network's name becomes part of the name of a folder, and is shown to people."""
+    if not (0 < len(text) <= MAX_NAME and text.isprintable()) or set("/\\") & set(text):
+        raise ValueError(f"must be 1 to {MAX_NAME} printable characters without / and \\")
+    if text.startswith("."):
+        raise ValueError("must not begin with a dot")
+    return text
+
+
+FolderName = Annotated[str, AfterValidator(_folder_name)]
+
+
 class PublicNetwork(Section):
-    name: Annotated[str, "Name of the network."] = "network"
+    name: Annotated[FolderName, "Name of the network; folders are called by it."] = "network"
     rounds: Annotated[int, Bounds(ge=1, lt=2**32), "Number of rounds."]
     window: Annotated[
         int, Bounds(ge=1, lt=2**31), "Rounds from one report of the agents to the next."
@@ -255,7 +270,9 @@ class PublicNetwork(Section):
     start: Annotated[
         Literal["zeros", "uniform"], "Where x starts: at 0, or uniform on [0, 1]^d."
     ] = "zeros"
-    data: Annotated[str | None, "File of each agent's data, with {id} for its number."] = None
+    data: Annotated[
+        str | None, "File of each agent's data, with {id} for its number; in this file's folder."
+    ] = None
     table: Annotated[
         dict[str, Any] | None,
         "Schema of the agents' tables: a file, or `[table]` with its keys (docs/tables.md).",

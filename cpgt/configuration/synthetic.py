@@ -7,16 +7,17 @@ what they have in common.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Annotated, NamedTuple, TypeAlias
+from typing import Annotated, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
+from cpgt.agent.objectives.classification import MAX_CLASSES
 from cpgt.agent.objectives.quadratic import Quadratic
-from cpgt.bounds import Bounds, Count, Fraction, NonNegative
+from cpgt.bounds import MAX_SIZE, Bounds, Fraction, NonNegative, Size
 from cpgt.wire.arrays import Floats
 
 Arrays = dict[str, Floats]
-Rows: TypeAlias = Annotated[Count, "Records of each agent."]
+Rows: TypeAlias = Annotated[Size, "Records of each agent."]
 Heterogeneity: TypeAlias = Annotated[NonNegative, "How much agents differ; 0: not at all."]
 
 
@@ -61,7 +62,7 @@ def classification(
     draw: Draw,
     dimension: int,
     rows: Rows,
-    classes: Annotated[int, Bounds(ge=2), "Number of labels."] = 2,
+    classes: Annotated[int, Bounds(ge=2, le=MAX_CLASSES), "Number of labels."] = 2,
     heterogeneity: Heterogeneity = 0.0,
 ) -> Arrays:
     """Labels drawn from the softmax of A x_c, with a common vector x_c for each class.
@@ -106,6 +107,18 @@ def quadratic(
     own_minimiser = minimiser + heterogeneity * draw.own.standard_normal(d)
     b = Quadratic(curvatures, np.zeros(d), signs).gradient(own_minimiser)
     return {"H": curvatures, "b": b, "signs": signs}
+
+
+def require_moderate(
+    dimension: int, agents: int, rows: int = 1, classes: int = 2, **_others: Any
+) -> None:
+    """Raise ValueError if an array of one agent would have more than MAX_SIZE numbers."""
+    numbers = max(rows * dimension, rows * classes, classes * dimension, agents * dimension)
+    if numbers > MAX_SIZE:
+        raise ValueError(
+            f"synthetic: an array of {numbers:,} numbers is more than {MAX_SIZE:,}; "
+            "choose fewer rows or a smaller dimension"
+        )
 
 
 GENERATORS: dict[str, Callable[..., Arrays]] = {

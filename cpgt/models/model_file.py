@@ -28,11 +28,13 @@ from cpgt.models.coefficients import (
 )
 from cpgt.models.promise import BROKEN, Spent
 from cpgt.process.exit_codes import BAD_INPUT
+from cpgt.process.files import read_bounded
 from cpgt.tables.schema import Schema, parse_schema, schema_as_dict
 from cpgt.wire.arrays import Floats
 from cpgt.wire.messages import MAX_AGENTS
 
 VERSION = 1
+MAX_BYTES = 2**30  # of a model file
 NAME = "model.json"
 
 
@@ -143,7 +145,7 @@ def load_model(source: str | Path) -> Model:
     path = Path(source)
     path = path / NAME if path.is_dir() else path
     try:
-        plain = json.loads(path.read_text(encoding="utf-8"))
+        plain = json.loads(read_bounded(path, MAX_BYTES))
     except UnicodeDecodeError:
         raise ModelError(f"{path}: cannot be read: it is not text") from None
     except OSError as error:

@@ -13,6 +13,7 @@ from rich.table import Table
 
 from cpgt.models.model_file import NAME, describe_model, load_model
 from cpgt.models.promise import ADJACENT, WHOLE_RUN
+from cpgt.process.text import printable
 from cpgt.results.formatting import numbers_table
 from cpgt.results.summary import Comparison, Privacy, Residual, Summary
 from cpgt.results.traffic import ALL_LAYERS, HEADINGS, LINK, KernelTraffic, Traffic
@@ -22,11 +23,11 @@ def print_summary(summary: Summary, out: Path, console: Console, *, edges: bool 
     """What `cpgt run` shows at its end; with `edges`, also the bytes on each of them."""
     speed = summary.rounds_per_second
     console.print(
-        f"\n[bold]{escape(str(summary.network['name']))}[/]: {summary.agents} agents, "
+        f"\n[bold]{escape(printable(summary.network['name']))}[/]: {summary.agents} agents, "
         + (f"d = {summary.dimension}, " if summary.dimension is not None else "")
         + f"{summary.rounds:,} rounds"
         + (f", {speed:,.0f} rounds/s" if speed else "")
-        + ("" if summary.status == "completed" else f" ({summary.status})")
+        + ("" if summary.status == "completed" else f" ({printable(escape(summary.status))})")
     )
     if distance_rows(summary.residual):
         console.print(_residual_table(summary.residual))
@@ -37,11 +38,12 @@ def print_summary(summary: Summary, out: Path, console: Console, *, edges: bool 
         for line in kernel_lines(summary.bytes):
             console.print(line, highlight=False)
     if summary.not_converged:
-        console.print(summary.not_converged, highlight=False, markup=False, soft_wrap=True)
+        text = printable(summary.not_converged)
+        console.print(text, highlight=False, markup=False, soft_wrap=True)
     for line in privacy_lines(summary.privacy):
-        console.print(line, highlight=False, markup=False)
+        console.print(printable(line), highlight=False, markup=False)
     for reason in summary.not_private:
-        console.print(f"[bold red]NOT PRIVATE[/]: {escape(reason)}", highlight=False)
+        console.print(f"[bold red]NOT PRIVATE[/]: {escape(printable(reason))}", highlight=False)
     console.print(f"files: {out}", highlight=False, soft_wrap=True)
 
 
@@ -49,7 +51,7 @@ def print_model(out: Path, console: Console) -> None:
     """Where the model of the run is, and what it promises, if it has left one."""
     if (out / NAME).exists():
         for line in describe_model(load_model(out), out / NAME):
-            console.print(line, highlight=False, markup=False, soft_wrap=True)
+            console.print(printable(line), highlight=False, markup=False, soft_wrap=True)
 
 
 def _residual_table(residual: Residual) -> Table:
@@ -154,7 +156,7 @@ def privacy_lines(privacy: Privacy) -> list[str]:
 
 
 def _whole_run(claims: Mapping[str, Any]) -> str:
-    case = ADJACENT[claims.get("adjacency", "record")]
+    case = ADJACENT.get(claims.get("adjacency", "record"), "")
     return f"delta {claims.get('delta', 0.0):g} for all that the run shows, {case}"
 
 

@@ -22,7 +22,7 @@ from cpgt.coordinator.traffic_log import TrafficLog
 from cpgt.models.evaluate import Evaluation
 from cpgt.process.exit_codes import BAD_INPUT, INTERRUPTED
 from cpgt.results.convergence import unsettled
-from cpgt.results.traffic import Means, Traffic, summarise_traffic
+from cpgt.results.traffic import ALL_LAYERS, Means, Traffic, summarise_traffic
 
 PACKAGES = ("cpgt", "numpy", "pyzmq", "msgpack", "cryptography")
 
@@ -157,6 +157,23 @@ def read_summary(out: Path) -> Summary | None:
     if not path.exists():
         return None
     try:
-        return msgspec.json.decode(path.read_bytes(), type=Summary)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        summary = msgspec.json.decode(path.read_bytes(), type=Summary)
+        _require_complete(summary)
+    except (ValueError, RecursionError) as error:
         raise RunError(f"{path} is not the summary of a run: {error}", BAD_INPUT) from None
+    return summary
+
+
+def _require_complete(summary: Summary) -> None:
+    """Raise ValueError where a `dict` does not have what printing needs."""
+    if not isinstance(summary.network.get("name"), str):
+        raise ValueError("the network has no name")
+    for key, claim in summary.privacy.claims.items():
+        if not isinstance(claim, str if key in ("mechanism", "adjacency") else int | float):
+            raise ValueError(f"privacy.claims.{key} is {claim!r}")
+    means = [summary.bytes.per_round, *(edge.per_round for edge in summary.bytes.edges)]
+    if summary.uncompressed:
+        means += [summary.uncompressed.per_round, summary.uncompressed.saving]
+    for layers in (list(summary.bytes.total), *map(list, means)):
+        if set(layers) != set(ALL_LAYERS):
+            raise ValueError(f"layers {', '.join(layers)} instead of {', '.join(ALL_LAYERS)}")

@@ -17,7 +17,14 @@ from cpgt.agent.trace import pack
 from cpgt.configuration.data import build_objectives
 from cpgt.configuration.kinds import KindSection
 from cpgt.configuration.network import ALGORITHM, COMPRESSOR, OBJECTIVE, Network
-from cpgt.configuration.schema import GRAPH, WEIGHTING, NoiseSection, PrivacySection, StopSection
+from cpgt.configuration.schema import (
+    GRAPH,
+    MAX_NAME,
+    WEIGHTING,
+    NoiseSection,
+    PrivacySection,
+    StopSection,
+)
 from cpgt.coordinator.errors import RunError
 from cpgt.models.evaluate import evaluate_model
 from cpgt.models.model_file import load_model
@@ -30,6 +37,7 @@ from cpgt.runs.folder import agent_folder
 from cpgt.runs.launch import run_coordinator
 from cpgt.topologies import Topology
 
+TWIN = "-uncompressed"
 TWIN_ROUNDS = 500  # enough to measure what an uncompressed round costs
 
 
@@ -103,7 +111,7 @@ def _measure_twin(network: Network, dimension: int | None, out: Path) -> Summary
     alone = network.algorithm_of(1).channels == 1
     twin = network.model_copy(
         update={
-            "name": f"{network.name}-uncompressed",
+            "name": f"{network.name[: MAX_NAME - len(TWIN)]}{TWIN}",
             "rounds": min(network.rounds, TWIN_ROUNDS),
             "algorithm": ALGORITHM.section("gradient-descent" if alone else "cpgt", alpha=1.0),
             "noise": NoiseSection() if alone else network.noise,

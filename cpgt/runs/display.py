@@ -14,6 +14,7 @@ from rich.text import Text
 
 from cpgt.coordinator.session import Session
 from cpgt.coordinator.traffic_log import TrafficLog
+from cpgt.process.text import printable
 
 PLAIN_SECONDS = 5.0
 # The terminal or pipe is closed, or the disk is full: the run goes on without its display. rich
@@ -62,7 +63,7 @@ class Display:
 
     def note(self, text: str) -> None:
         with suppress(*UNREAD):
-            self._console.print(text, highlight=False, markup=False)
+            self._console.print(printable(text), highlight=False, markup=False)
 
     def update(self, session: Session, traffic_log: TrafficLog) -> None:
         if self._console.quiet or session.started is None:

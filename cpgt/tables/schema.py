@@ -18,9 +18,11 @@ from typing import Any, Literal, TypeAlias
 import msgspec
 import tomli_w
 
+from cpgt.process.files import read_bounded
 from cpgt.tables.errors import SchemaError
 
 VERSION = 1
+MAX_BYTES = 2**26  # of a schema file
 INTERCEPT = "intercept"
 Task: TypeAlias = Literal["classification", "regression", "counts"]
 
@@ -186,12 +188,14 @@ class Schema(_Part, frozen=True, omit_defaults=False):
 def load_schema(path: str | Path) -> Schema:
     path = Path(path)
     try:
-        tables = tomllib.loads(path.read_text(encoding="utf-8"))
-    except tomllib.TOMLDecodeError as error:
-        raise SchemaError(f"{path}: not TOML: {error}") from None
-    except (OSError, UnicodeDecodeError) as error:
+        text = read_bounded(path, MAX_BYTES)
+    except (OSError, ValueError) as error:  # not UTF-8, or a zero byte in the name
         reason = getattr(error, "strerror", None) or error
         raise SchemaError(f"{path}: cannot be read: {reason}") from None
+    try:
+        tables = tomllib.loads(text)
+    except (ValueError, RecursionError) as error:  # of a number with thousands of digits, too
+        raise SchemaError(f"{path}: not TOML: {error}") from None
     return parse_schema(tables, str(path))
 
 

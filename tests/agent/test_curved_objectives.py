@@ -230,7 +230,7 @@ def test_far_points_do_not_overflow() -> None:
             "softmax",
             {"l2": 1.0, "classes": 1},
             {"A": A, "labels": TWO},
-            "classes must be at least 2, not 1",
+            "classes must be in [2, 65,536], not 1",
         ),
         (
             "softmax",

@@ -147,8 +147,8 @@ def test_a_folder_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "network",
-    [None, {}, {"agents": "six"}, {"agents": 10**12}, {"agents": 2, "name": math.nan}],
-    ids=["none", "empty", "words", "too many", "no JSON"],
+    [{}, {"agents": "six"}, {"agents": 10**12}, {"agents": 2, "name": math.nan}],
+    ids=["empty", "words", "too many", "no JSON"],
 )
 def test_a_plan_that_no_model_can_be_made_of_is_one_line(network: Any, tmp_path: Path) -> None:
     run = ended(tmp_path, {**PAPER, "network": network})

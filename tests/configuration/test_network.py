@@ -283,7 +283,7 @@ def test_the_resolved_file_is_the_network(name: str, tmp_path: Path) -> None:
         network = load_network(name, ["noise.agents.4.s_x=3"])
     file = tmp_path / "resolved.toml"
     file.write_text(network.to_toml())
-    again = load_network(str(file))
+    again = load_network(str(file), reads_data=False)
     assert again == network
     assert np.array_equal(again.topology.weights, network.topology.weights)
 

@@ -1292,3 +1292,10 @@ def test_a_file_that_cannot_be_written_ends_the_run() -> None:
     reason = "the coordinator cannot write: bytes.csv: No space left on device"
     assert outgoing[1] == [Stop(reason)]
     assert (run.failure.reason, run.failure.exit_code) == (reason, 1)
+
+
+def test_an_agent_waits_for_its_neighbours_only() -> None:
+    run = Run().to(Phase.RUNNING)
+    run.receives(1, Status(3, [999]))
+    assert run.failure
+    assert run.failure.reason == "agent 1 waits for agent 999, which is no neighbour of it"

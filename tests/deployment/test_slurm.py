@@ -29,14 +29,15 @@ def test_without_slurm_nothing_is_written(tmp_path: Path) -> None:
 
 
 def test_a_name_cannot_add_lines_to_the_script(tmp_path: Path) -> None:
-    out = tmp_path / "run"
-    done = call(
-        "submit", "slurm", "paper", "--dry-run", "--out", out, "--set", r'name="a b\nrm -rf ~"'
-    )
+    out, submit = tmp_path / "run", ("submit", "slurm", "paper", "--dry-run", "--out")
+    done = call(*submit, out, "--set", 'name="a b; rm -rf ~"')
     assert done.exit_code == 0
     lines = (out / "job.sh").read_text().splitlines()
     assert "#SBATCH --job-name=a-b-rm--rf-" in lines
     assert not any(line.startswith("rm") for line in lines)
+    refused = call(*submit, tmp_path / "other", "--set", r'name="a\nrm -rf ~"')
+    assert refused.exit_code == 2
+    assert "name: must be 1 to 100 printable characters" in refused.output
 
 
 def test_each_task_has_its_command(tmp_path: Path) -> None:

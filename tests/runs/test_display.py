@@ -44,6 +44,14 @@ def test_a_plain_line_without_a_terminal(
     assert console.file.getvalue() == ("" if quiet else line)
 
 
+def test_text_of_others_cannot_control_the_terminal() -> None:
+    console = Console(file=io.StringIO(), width=200)
+    with Display(console) as shown:
+        shown.note("agent 1 is here (tcp://\x1b[2J\n[red]h:1)")
+    assert isinstance(console.file, io.StringIO)
+    assert console.file.getvalue() == "agent 1 is here (tcp://?[2J?[red]h:1)\n"
+
+
 def test_at_80_columns_nothing_is_cut(tmp_path: Path) -> None:
     run = Run().to(Phase.RUNNING)
     run.receives(2, Spent(0, [0.25, 0.0572581], None, None))

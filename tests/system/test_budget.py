@@ -98,7 +98,7 @@ def test_epsilon_of_private_data_stays_with_the_agent(cpgt: Commands, tmp_path: 
         written = json.loads((out / "agents" / str(agent) / "privacy.json").read_text())
         data = make_data(paper, agent)
         objective = LeastSquares(data["A"], data["b"], 0.03)
-        algorithm = load_network(str(out / "network.toml")).algorithm_of(agent)
+        algorithm = load_network(str(out / "network.toml"), reads_data=False).algorithm_of(agent)
         spending = open_account(
             Claims(epsilon=50.0, sensitivity=0.5, magnitude=1e3), algorithm, objective
         )

@@ -388,18 +388,64 @@ def test_a_reference_that_is_not_finite_is_refused(value: float) -> None:
 @pytest.mark.parametrize(
     "make",
     [
-        lambda: Stop("\udcff"),  # as in a file name that is not UTF-8
         lambda: Plan(
             1, {}, {1: 1.0}, 1, 1, 1.0, {"objective": {"since": datetime.date(2020, 1, 1)}}
         ),
         lambda: Plan(1, {}, {1: 1.0}, 1, 1, 1.0, {"objective": {"seed": 2**70}}),
     ],
-    ids=["text that is no Unicode", "date in the parameters", "whole number beyond 64 bits"],
+    ids=["date in the parameters", "whole number beyond 64 bits"],
 )
 def test_what_msgpack_cannot_carry_is_a_wire_error(make: Any) -> None:
     """No msgpack error leaves the package: it is refused when made, or at the latest when sent."""
     with pytest.raises(WireError):
         encode_control(make())
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("agent 3 left", "agent 3 left"),
+        ("grün, 3 µs, 東京", "grün, 3 µs, 東京"),
+        ("a\nb\r\tc", "a?b??c"),
+        ("\x1b[2J\x1b]0;owned\x07", "?[2J?]0;owned?"),
+        ("\u202eevil\u2066 \u200b\u2028", "?evil? ??"),  # reversed, hidden, a line break
+        ("\udcff", "?"),  # as in a file name that is not UTF-8
+        ("x" * 5000, "x" * 1000 + " ..."),
+    ],
+)
+@pytest.mark.parametrize("make", [Stop, Notice, Refused, lambda text: Failed(text, 1, 0)])
+def test_text_is_one_line_that_can_be_printed(make: Any, text: str, shown: str) -> None:
+    sent = encode_control(make(text))
+    assert shown in structs.astuple(decode_control(sent))
+    if "\udcff" not in text:  # a sender that does not clean its texts
+        raw = msgpack.packb([VERSION, "Stop", text, None])
+        assert decode_control(raw) == Stop(shown)
+
+
+@pytest.mark.parametrize("levels", [17, 500, 1000])
+def test_parameters_of_any_depth_are_refused(levels: int) -> None:
+    nested: Any = []
+    for _ in range(levels - 2):
+        nested = [nested]
+    plan = [VERSION, "Plan", 1, {}, {1: 1.0}, 1, 1, 1.0, {"objective": {"a": nested}}, "", 0]
+    with pytest.raises(ProtocolError, match="nested more than 16 deep"):
+        decode_control(msgpack.packb(plan))
+
+
+@pytest.mark.parametrize(
+    "parameters", [{"objective": 1}, {"noise": []}, {"network": None}, {"objective": {"kind": 1}}]
+)
+def test_sections_of_a_plan_are_maps_with_a_name(parameters: dict[str, Any]) -> None:
+    with pytest.raises(ProtocolError, match="parameters"):
+        Plan(1, {}, {1: 1.0}, 1, 1, 1.0, parameters)
+
+
+def test_strange_versions_and_names_are_quoted_briefly() -> None:
+    for parts in ([["x" * 9999], "Stop", ""], [VERSION, "\x1b" * 9999, ""]):
+        with pytest.raises(ProtocolError) as refusal:
+            decode_control(msgpack.packb(parts))
+        assert len(str(refusal.value)) < 200
+        assert str(refusal.value).isprintable()
 
 
 # --- frames that are no messages ------------------------------------------------------------------

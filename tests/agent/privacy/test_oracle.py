@@ -195,5 +195,7 @@ def test_a_changed_record_in_the_middle_is_no_crash(tmp_path: Path) -> None:
     stored = bytearray(path.read_bytes())
     stored[50] ^= 1
     path.write_bytes(stored)
+    descriptors = len(list(Path("/proc/self/fd").iterdir()))
     with pytest.raises(FolderError, match="was changed"):
         AnswerLog(path)
+    assert len(list(Path("/proc/self/fd").iterdir())) == descriptors
