@@ -4,7 +4,7 @@
 
 Each target gets its share of the runs, in a separate process. Inputs that reach new code are kept
 in .fuzz/TARGET, so that the next run goes on from there. An input that is a bug is written to
-tests/fuzz/crashes/TARGET-..., where a test finds it.
+tests/fuzz/crashes/TARGET-..., where a test finds it. With the variable SEED, a run is repeatable.
 """
 
 from __future__ import annotations
@@ -56,6 +56,7 @@ def fuzz(name: str, runs: int) -> tuple[int, int]:
     CRASHES.mkdir(exist_ok=True)
     command = [sys.executable, "-m", "tests.fuzz.coverage", "--target", name, f"-runs={runs}"]
     command += [f"-artifact_prefix={CRASHES}/{name}-", f"-timeout={SLOWEST_SECONDS}"]
+    command += [f"-seed={os.environ.get('SEED', 0)}"]  # 0: another one each time
     command += ["-rss_limit_mb=2048", "-print_final_stats=1", str(CORPUS / name)]
     began = time.monotonic()
     process = subprocess.run(command, capture_output=True, text=True, errors="replace")
