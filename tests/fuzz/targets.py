@@ -62,8 +62,8 @@ from tests.wire.examples import FORMS, STYLES, message
 
 SHAPES = [(1, 1), (2, 10), (2, 33), (1, 200), (2, 300)]
 MEMORY = Path("/dev/shm")  # files of targets change all the time
-_scratch = tempfile.TemporaryDirectory(prefix="cpgt-fuzz-", dir=MEMORY if MEMORY.is_dir() else None)
-_folder = Path(_scratch.name)
+SCRATCH = tempfile.TemporaryDirectory(prefix="cpgt-fuzz-", dir=MEMORY if MEMORY.is_dir() else None)
+_folder = Path(SCRATCH.name)
 
 
 def payload(data: bytes) -> None:

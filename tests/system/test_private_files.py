@@ -45,7 +45,8 @@ def test_files_of_agents(cpgt: Commands, tmp_path: Path) -> None:
         pause.wait(0.005)
     assert running.returncode == 0, running.communicate()
     left = modes(out / "agents")
-    assert set(left) == {"data.npz", "log.txt", "trace.npz", "epsilon.csv", "privacy.json"}
+    kept = {"data.npz", "log.txt", "trace.npz", "epsilon.csv", "privacy.json", "model.json"}
+    assert set(left) == kept
     # of those that are deleted at the end, some were seen
     assert {"secret", "answers", "trace.x.f64"} <= set(seen)
     assert set((seen | left).values()) == {0o600}
