@@ -6,9 +6,7 @@ import random
 import re
 import signal
 import subprocess
-import time
-from collections.abc import Callable
-from contextlib import closing, suppress
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -16,14 +14,6 @@ import psutil
 import pytest
 
 import cpgt as package
-from cpgt.wire.control import ControlServer
-from cpgt.wire.errors import ProtocolError
-from cpgt.wire.frames import build_frame, parse_frame
-from cpgt.wire.messages import Control, Failed, Grant, Hello, Plan, Ready, Stop
-from cpgt.wire.payloads import encode
-from cpgt.wire.sockets import Context
-from cpgt.wire.transports import ZmqTransport
-from cpgt.wire.vectors import Dense
 from tests.system.conftest import (
     Commands,
     one_error_line,
@@ -34,7 +24,6 @@ from tests.system.conftest import (
     until,
 )
 from tests.system.test_by_hand import ByHand, finish
-from tests.system.test_malicious_neighbour import COMMON, NETWORKS
 
 ROUNDS, SEED = 4000, 5
 SHORT = sets(f"rounds={ROUNDS}", "window=20")
@@ -169,94 +158,6 @@ def test_a_second_process_of_a_living_agent_is_refused(
     hand.process.send_signal(signal.SIGINT)
     assert finish(hand.process).returncode == 130
     assert all(finish(agent).returncode for agent in agents)
-
-
-# --- a neighbour that sends other messages after a restart ----------------------------------------
-
-LOCAL, VICTIM, LIAR, LIE = "tcp://127.0.0.1:*", 1, 2, 6
-
-
-class Conspiracy:
-    """The coordinator and agent 2 of a path of two, against agent 1, a real process."""
-
-    def __init__(self, network: package.Network, context: Context) -> None:
-        self.network = network
-        self.server = ControlServer(context, LOCAL)
-        self.transport = ZmqTransport(context, LOCAL)
-        self.sent: dict[int, bytes] = {}  # by round: what the victim published
-        self.failed = ""
-        self._connected = False
-
-    def play(self, answers: Callable[[int], bytes], end: Callable[[], bool]) -> None:
-        """Answer every new frame of the victim, until the end."""
-        deadline = time.monotonic() + 30
-        while not end():
-            assert time.monotonic() < deadline
-            frame, received = self.transport.receive(), self.server.receive(0)
-            if received:
-                assert not isinstance(received.message, ProtocolError)
-                self._control(received.connection, received.message)
-            if frame is None:
-                continue
-            _, round_, payload = parse_frame(frame)
-            assert self.sent.setdefault(round_, payload) == payload, "the same noise, another value"
-            self.transport.publish(build_frame(LIAR, round_, answers(round_)))
-
-    def _control(self, connection: bytes, message: Control) -> None:
-        match message:
-            case Hello(endpoint=endpoint, ticket=ticket):
-                assert ticket == ("t" if self._connected else "")
-                if self._connected:
-                    self.transport.move(VICTIM, endpoint)
-                else:
-                    self.transport.connect(LIAR, {VICTIM: endpoint})
-                self._connected = True
-                self.server.send(connection, self._plan())
-            case Ready():
-                self.server.send(connection, Grant(self.network.rounds, True))
-            case Failed(reason=reason):
-                self.failed = reason
-                self.server.send(connection, Stop(""))
-            case _:
-                return
-
-    def _plan(self) -> Plan:
-        net = self.network
-        row, numbers = net.topology.row(VICTIM), (net.rounds, net.window, net.patience)
-        endpoints = {LIAR: self.transport.endpoint}
-        return Plan(VICTIM, endpoints, row, *numbers, net.parameters(VICTIM), "t")
-
-
-@pytest.mark.parametrize("mechanism", ["state", "gradient"])
-def test_a_neighbour_that_lies_after_a_restart_learns_nothing(
-    cpgt: Commands, tmp_path: Path, mechanism: str
-) -> None:
-    """Another message of a round that was used would ask another question under the same noise."""
-    tables = {**COMMON, **NETWORKS[mechanism], "rounds": 50, "window": 50}
-    network = package.parse_network(tables)
-    np.savez(tmp_path / "data.npz", A=np.eye(3), b=np.ones(3))
-    decoded = network.algorithm_of(VICTIM).channels, 3
-    honest, lie = (encode(Dense(np.full(decoded, value))) for value in (0.0, 1.0))
-    with Context() as context:
-        both = Conspiracy(network, context)
-        with closing(both.server), closing(both.transport):
-            command = (
-                "agent", str(VICTIM), "--coordinator", both.server.endpoint, "--out", "own",
-                "--data", "data.npz",
-            )  # fmt: skip
-            victim = cpgt.start(*command)
-            both.play(lambda _: honest, lambda: LIE in both.sent)
-            victim.kill()
-            victim.communicate()
-            last = max(both.sent)
-            again = cpgt.start(*command)
-            # It sends the last two rounds again; the first of them is answered with a lie.
-            both.play(lambda k: lie if k < last else honest, lambda: bool(both.failed))
-            done = finish(again)
-    assert f"agent 2 sent two different messages for round {last - 1}" in both.failed
-    assert done.returncode == 3
-    assert both.failed in one_error_line(done)
-    assert max(both.sent) <= last + 1
 
 
 def test_an_agent_that_is_killed_where_it_comes_back_ends_the_run(
